@@ -134,8 +134,7 @@ def test_an_upgrade(plan):
 def test_forms(plan, tmp_path):
     arguments = (*image(tmp_path, "<a>"), "-o")
     assert plan(*arguments, "markdown", code=1) == (
-        "**Plan: 0 to create, 1 to change, 0 to recreate, 0 to delete.**\n\n"
-        "````diff\n! configmaps shop/web  (the change)\n    data.image: a:1 → <a>\n````\n"
+        "**Plan: 0 to create, 1 to change, 0 to recreate, 0 to delete.**\n\n````diff\n! configmaps shop/web  (the change)\n    data.image: a:1 → <a>\n````\n"
     )
     suite = ElementTree.fromstring(plan(*arguments, "junit", code=1))[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")

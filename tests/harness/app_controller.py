@@ -39,7 +39,7 @@ class Api:
 def reconcile(api, version, app):
     name, image = app["metadata"]["name"], app["data"]["image"]
     owned = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": app["metadata"]["uid"]}]
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+    now = datetime.datetime.now(datetime.UTC).isoformat()
     meta = {"name": name + "-settings", "ownerReferences": owned}
     settings = {"metadata": meta, "data": {"image": image, "version": version, "lastTime": now}}
     if api.call("POST", MAPS, settings).get("code") == 409:

@@ -156,14 +156,6 @@ pub enum Command {
     /// them. Each finding has the file, the line and the text of the server. The exit status is 0 if all objects are good, 1 if
     /// not, and 2 if an input could not be read or the command could not run.
     Validate(crate::validate::Validate),
-    /// Show what a change would do to the objects of a cluster, before it is made.
-    ///
-    /// The objects are loaded into a server of this command and forked twice. In one fork the change is applied, objects are deleted, and
-    /// CMD runs, which finds the API by its KUBECONFIG: a new version of an operator, or nothing, if only the server is to respond.
-    /// When both have settled, their differences are printed: + created, ~ changed, -/+ recreated, - deleted, each with the client
-    /// that did it or the reason. The exit status is 0 without changes, 1 with changes, and 2 if no plan could be made.
-    ///
-    /// Nothing runs in Pods, no webhook is called, and what CMD does outside the API really happens: none of that is in the plan.
     Plan(Box<crate::plan::PlanTask>),
     /// Print what the server makes of objects in files: defaults, pruned fields, versions, results of applies, tables.
     #[command(subcommand)]

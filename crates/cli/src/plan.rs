@@ -18,6 +18,14 @@ use crate::{envtest, logs};
 const CHANGED: u8 = 1;
 const INCOMPLETE: u8 = 2;
 
+/// Show what a change would do to the objects of a cluster, before it is made.
+///
+/// The objects are loaded into a server of this command and forked twice. In one fork the change is applied, objects are deleted, and
+/// CMD runs, which finds the API by its KUBECONFIG: a new version of an operator, or nothing, if only the server is to respond.
+/// When both have settled, their differences are printed: + created, ~ changed, -/+ recreated, - deleted, each with the client
+/// that did it or the reason. The exit status is 0 without changes, 1 with changes, and 2 if no plan could be made.
+///
+/// Nothing runs in Pods, no webhook is called, and what CMD does outside the API really happens: none of that is in the plan.
 #[derive(Args)]
 pub struct PlanTask {
     /// The objects to begin with: files, directories, archives, captures of clusters, or kubeconfig:FILE for a cluster, which is only

@@ -38,7 +38,7 @@ type Placed<'a> = (&'a ObjectKey, &'a Value);
 type Pair<'a> = (Option<Placed<'a>>, Option<Placed<'a>>);
 
 /// Resources that heartbeats and notices fill, which no two runs have alike.
-const LEFT_OUT: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
+pub const LEFT_OUT: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
 /// What else is left out of a comparison.
 #[derive(Clone, Debug, Default)]
@@ -114,8 +114,8 @@ pub fn compare(old: &Objects, new: &Objects, kept: &HashSet<Text>, ignored: &Ign
                 let uids = [old, new].map(|object| object.str_at(&["metadata", "uid"]));
                 let mut fields = fields::changes(old, new, &renamed);
                 fields.retain(|field| {
-                    !(ignored.generation && field.path == "metadata.generation")
-                        && !ignored.fields.contains(&(key.resource.clone(), field.path.clone()))
+                    let is_counter = ignored.generation && field.path == "metadata.generation";
+                    !is_counter && !ignored.fields.contains(&(key.resource.clone(), field.path.clone()))
                 });
                 match uids[0] != uids[1] && (is_kept(old) || is_kept(new)) {
                     true => Change::Recreated(fields),

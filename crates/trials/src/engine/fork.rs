@@ -10,7 +10,7 @@ use embed::{Value, Workspace, json};
 use super::command::{Command, RunningCommand};
 use super::error::Error;
 use super::files::Directory;
-use super::kinds::Kinds;
+use super::kinds::{Kinds, existing};
 use super::writes::Write;
 use crate::compare::{ObjectKey, Objects};
 use crate::limits;
@@ -170,7 +170,7 @@ impl Fork {
             format!("?resourceVersion={}&resourceVersionMatch=Exact", now.str_at(&["metadata", "resourceVersion"]));
         let mut objects = Objects::new();
         for kind in self.kinds().await?.iter() {
-            let mut list = self.workspace.get(&(kind.path("", "") + &at)).await?;
+            let Some(mut list) = existing(&self.workspace, &(kind.path("", "") + &at)).await? else { continue };
             let Some(Value::Array(items)) = list.remove_at(&["items"]) else { continue };
             for object in items.into_iter().filter(|object| !is_maintained(object)) {
                 let [namespace, name] = ["namespace", "name"].map(|field| object.str_at(&["metadata", field]).into());

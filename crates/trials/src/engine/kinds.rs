@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use embed::Workspace;
+use embed::{Value, Workspace};
 
 use super::error::Error;
 
@@ -60,7 +60,8 @@ impl Kinds {
         let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
         for base in bases {
             let group = base.strip_prefix("/apis/").and_then(|version| version.split('/').next()).unwrap_or_default();
-            for resource in workspace.get(&base).await?.items_at(&["resources"]) {
+            let Some(document) = existing(workspace, &base).await? else { continue };
+            for resource in document.items_at(&["resources"]) {
                 let plural = resource.str_at(&["name"]);
                 if plural.contains('/') || !resource.texts_at(&["verbs"]).any(|verb| verb == "list") {
                     continue;
@@ -91,6 +92,14 @@ impl Kinds {
         let called = || self.0.iter().filter(|kind| kind.is_called(name));
         let missing = || Error::Missing(format!("the source has no kind {name:?}: add its CRD as another source"));
         called().min_by_key(|kind| kind.resource.contains('.')).ok_or_else(missing)
+    }
+}
+
+/// What is at a path; `None` for a kind that is gone since discovery has named it, or whose CRD is not accepted.
+pub async fn existing(workspace: &Workspace, path: &str) -> Result<Option<Value>, Error> {
+    match workspace.get(path).await {
+        Err(error) if error.code() == Some(404) => Ok(None),
+        found => Ok(found.map(Some)?),
     }
 }
 

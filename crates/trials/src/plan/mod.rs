@@ -80,9 +80,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// Whether a field has a value that must not be shown.
+    /// Whether a field has a value that must not be shown. `kubectl apply` keeps a copy of Secrets in an annotation.
     fn is_sensitive(&self, field: &FieldChange) -> bool {
-        self.key.resource == "secrets" && (field.path.starts_with("data") || field.path.starts_with("stringData"))
+        let sensitive = ["data", "stringData", "metadata.annotations"];
+        self.key.resource == "secrets" && sensitive.iter().any(|begin| field.path.starts_with(begin))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Who changed an object, and why objects were deleted that no client deleted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Action, Line, Refusal};
-use crate::compare::{Change, Difference, ObjectKey, Objects};
+use crate::compare::{Change, Difference, LEFT_OUT, ObjectKey, Objects};
 use crate::engine::Write;
 
 /// Who applied the change itself.
@@ -187,15 +187,40 @@ pub fn refusals(writes: &[Write], unchanged: &[Write]) -> Vec<Refusal> {
     counts.into_iter().map(|(refusal, count)| Refusal { count, ..refusal }).collect()
 }
 
-/// The writes that only one of two runs has made, as lines.
-pub fn varying(first: &[Write], second: &[Write]) -> Vec<String> {
-    let described = |writes: &[Write]| -> std::collections::BTreeSet<String> {
-        let made = writes.iter().filter(|write| write.is_success());
-        made.map(|write| format!("{}: {} {}", author(write), write.verb, write.object)).collect()
+/// The letters of generated names.
+const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
+
+/// A name, without the end that was generated, if it looks like that.
+fn stem(name: &str) -> String {
+    match name.rsplit_once('-') {
+        Some((stem, end)) if end.len() == 5 && end.chars().all(|letter| GENERATED.contains(letter)) => {
+            format!("{stem}-*")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// What only one of two runs has done, as lines: writes of objects other than Events and Leases, and how the objects differ at the end.
+pub fn varying(first: &[Write], second: &[Write], between: &[Difference]) -> Vec<String> {
+    let described = |writes: &[Write]| -> BTreeSet<String> {
+        let made =
+            writes.iter().filter(|write| write.is_success() && !LEFT_OUT.contains(&write.object.resource.as_str()));
+        let place = |write: &Write| ObjectKey { name: stem(&write.object.name).into(), ..write.object.clone() };
+        made.map(|write| format!("{}: {} {}", author(write), write.verb, place(write))).collect()
     };
     let (first, second) = (described(first), described(second));
-    let only = |these: &std::collections::BTreeSet<String>, others: &std::collections::BTreeSet<String>, run: &str| {
+    let only = |these: &BTreeSet<String>, others: &BTreeSet<String>, run: &str| {
         these.difference(others).map(|line| format!("{line} (only in the {run} run)")).collect::<Vec<_>>()
     };
-    [only(&first, &second, "first"), only(&second, &first, "second")].concat()
+    let mut lines = [only(&first, &second, "first"), only(&second, &first, "second")].concat();
+    for Difference { key, change, .. } in between {
+        match change {
+            Change::Added => lines.push(format!("{key} (only in the second run)")),
+            Change::Removed => lines.push(format!("{key} (only in the first run)")),
+            Change::Changed(fields) | Change::Recreated(fields) => {
+                lines.extend(fields.iter().map(|field| format!("{key}: {} (another value in each run)", field.path)));
+            }
+        }
+    }
+    lines
 }

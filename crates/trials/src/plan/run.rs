@@ -80,9 +80,8 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
     let lines: Vec<Line> = reasons::lines(&differences, &objects, &changed.objects, &changed.writes);
     let mut varying = vec![];
     if let Some(again) = again {
-        varying = reasons::varying(&changed.writes, &again.writes);
-        let between = compare(&changed.objects, &again.objects, &kept, &ignored);
-        varying.extend(between.iter().map(|difference| format!("{difference} (between two runs)")));
+        let between = without_counters(compare(&changed.objects, &again.objects, &kept, &ignored));
+        varying = reasons::varying(&changed.writes, &again.writes, &between);
     }
     let is_webhook = |resource: &str| resource.ends_with("webhookconfigurations.admissionregistration.k8s.io");
     let webhooks = changed.objects.keys().filter(|key| is_webhook(&key.resource)).map(ToString::to_string).collect();

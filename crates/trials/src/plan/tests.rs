@@ -138,13 +138,28 @@ fn what_happens_anyway_is_no_refusal() {
 
 #[test]
 fn runs_vary_in_what_they_write() {
-    let first = writes(&["m/1 create pods s/p 201", "m/1 update pods s/p 200", "m/1 update pods s/p 200"]);
-    let second = writes(&["m/1 update pods s/p 200", "m/1 create pods s/p 500", "n/1 delete pods s/p 200"]);
-    assert_eq!(
-        varying(&first, &second),
-        ["m: create pods s/p (only in the first run)", "n: delete pods s/p (only in the second run)"]
-    );
-    assert_eq!(varying(&first, &first), [""; 0]);
+    let first = writes(&[
+        "m/1 create pods s/p 201",
+        "m/1 update pods s/p 200",
+        "m/1 update pods s/p 200",
+        "m/1 create pods s/q-bcd24 201",
+        "m/1 create events s/e1 201",
+    ]);
+    let second = writes(&[
+        "m/1 update pods s/p 200",
+        "m/1 create pods s/p 500",
+        "n/1 delete pods s/p 200",
+        "m/1 create pods s/q-xz567 201",
+    ]);
+    let secret = |value: &str| objects(&[("secrets s/k", "1", json!({"data": {"p": value}}))]);
+    let between = compare(&secret("hidden"), &secret("secret"), &HashSet::new(), &Ignored::default());
+    let want = [
+        "m: create pods s/p (only in the first run)",
+        "n: delete pods s/p (only in the second run)",
+        "secrets s/k: data.p (another value in each run)",
+    ];
+    assert_eq!(varying(&first, &second, &between), want);
+    assert_eq!(varying(&first, &first, &[]), [""; 0]);
 }
 
 #[test]

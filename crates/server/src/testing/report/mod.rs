@@ -43,9 +43,9 @@ impl Testing {
         // requests wait for this lock, so the report is made from a copy
         let copy = {
             let mut tally = self.tally();
-            let mut copy = tally.copy(&selects);
+            let mut copy = tally.copy(selects);
             if lists {
-                copy.writes = Some(tally.writes.get_or_insert_default().copy(&selects));
+                copy.writes = Some(tally.writes.get_or_insert_default().copy(selects));
             }
             if resets {
                 tally.reset();
