@@ -477,7 +477,16 @@ impl Run<'_> {
     /// What is wrong now.
     async fn look(&self, check: &Check) -> Result<Option<String>, Error> {
         match check {
-            Check::Expression(text, program) => Ok(evaluate(text, program, &self.fork.objects().await?).err()),
+            Check::Expression(text, program) => {
+                let mut objects = self.fork.objects().await?;
+                // the items of a list have no kind
+                let kinds = self.fork.kinds().await?;
+                for (key, object) in &mut objects {
+                    let kind = kinds.iter().find(|kind| kind.resource == key.resource.as_str());
+                    object.set_at(&["kind"], Value::from(kind.map_or("", |kind| kind.kind.as_str())));
+                }
+                Ok(evaluate(text, program, &objects).err())
+            }
             Check::Command(line) => {
                 let running = self.fork.start(&Command::shell(line))?;
                 let ended = tokio::time::timeout(self.setting.pace.patience.timeout, running.ended()).await;
