@@ -251,12 +251,6 @@ pub enum Command {
     ///
     /// Uids, resourceVersions, times, continue tokens and generated names may differ. The exit status is 1 if anything else does.
     Replay(ReplayTask),
-    /// Try what faults break in a controller: run a scenario again and again, with one disturbance each time.
-    ///
-    /// The first runs are without faults, and show what the command requests and watches. Then each request fails, loses its
-    /// response or finds the command killed, each watch ends, expires or lags, and the command starts with a stale cache. What
-    /// differs from the run without faults is repeated, shrunk and printed with a command that shows it again. The exit status is
-    /// 1 if anything differs, and 2 if the scenario does not work without faults.
     Trial(Box<crate::trial::TrialTask>),
     /// Inspect the configuration of the server.
     #[command(subcommand)]

@@ -12,6 +12,12 @@ use crate::runtime::block_on;
 use crate::values::duration;
 use crate::{limits, logs};
 
+/// Try what faults break in a controller: run a scenario again and again, with one disturbance each time.
+///
+/// The first runs are without faults, and show what the command requests and watches. Then each request fails, loses its
+/// response or finds the command killed, each watch ends, expires or lags, and the command starts with a stale cache. What
+/// differs from the runs without faults is shrunk, repeated, and printed with a command that shows it again. The exit status is
+/// 1 if anything differs, and 2 if the scenario does not work without faults.
 #[derive(Args)]
 pub struct TrialTask {
     /// YAML file with the fields start, setup, steps, check, from, budget, seed, clients and permissions. Flags take precedence.
@@ -111,7 +117,7 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
         parallel: task.parallel.unwrap_or(3 * cores),
         cells: task.cell.clone(),
     };
-    let mut meter = Meter::default();
+    let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
     let outcome = block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
@@ -201,11 +207,11 @@ fn quoted(word: &str) -> String {
 
 /// Progress on stderr.
 #[derive(Default)]
-struct Meter {
+struct TrialMeter {
     printed: Option<tokio::time::Instant>,
 }
 
-impl Meter {
+impl TrialMeter {
     fn show(&mut self, progress: &Progress) {
         let line = match progress {
             Progress::Clean(number) => format!("run {number} of 2 without faults"),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use machinery::Value;
 
-use super::pairs::Renamed;
+use super::renamed::Renamed;
 
 /// A field that differs. Without a value, it is missing.
 #[derive(Clone, Debug, PartialEq)]

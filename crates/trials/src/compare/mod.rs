@@ -1,10 +1,11 @@
 //! Compares the objects of two forks, without what differs between any two runs.
 //!
 //! [`pairs`] finds the objects that are the same one although their generated names differ, [`fields`] the fields
-//! that differ.
+//! that differ, as far as [`renamed`] texts do not explain it.
 
 mod fields;
 mod pairs;
+mod renamed;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -12,7 +13,7 @@ use std::fmt;
 use machinery::{Text, Value};
 
 pub use fields::FieldChange;
-use pairs::Renamed;
+use renamed::Renamed;
 
 /// An object's place: its resource with the group, as in `deployments.apps`, its namespace and its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +32,10 @@ impl fmt::Display for ObjectKey {
 
 /// All objects of a fork.
 pub type Objects = BTreeMap<ObjectKey, Value>;
+
+/// An object with its place, in one fork and in two.
+type Placed<'a> = (&'a ObjectKey, &'a Value);
+type Pair<'a> = (Option<Placed<'a>>, Option<Placed<'a>>);
 
 /// Resources that heartbeats and notices fill, which no two runs have alike.
 pub const LEFT_OUT: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
