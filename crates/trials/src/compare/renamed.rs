@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use machinery::{Text, Value};
+use machinery::Text;
 
 use super::Pair;
 
