@@ -164,12 +164,17 @@ def test_later_sources_win_and_manifests_are_sources(launch, kubectl_binary, tmp
     one.mkdir()
     (one / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {from: one}\n")
     (one / "crd.yaml").write_text((ROOT / "examples" / "crontab.yaml").read_text())
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"serviceName": "db", "selector": {"matchLabels": {"a": "b"}}, "template": pod}
+    (one / "set.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec}))
     other.write_bytes(gzip.compress(b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {from: other}\n"))
     script = f"kubectl get cm a -o jsonpath='{{.data.from}}{{.metadata.uid}}'; kubectl apply -f {ROOT}/examples/my-crontab.yaml"
+    # with its defaults, so that it can be applied again
+    script += f"; kubectl apply --server-side -f {one}/set.json"
     done = run(launch, kubectl_binary, "--from", str(one), "--from", str(other), script=script)
     assert done.stdout.startswith("other") and len(done.stdout.split("crontab")[0]) == len("other") + 36, done
-    assert done.stdout.endswith("my-new-cron-object created\n"), done
-    assert done.stderr.splitlines()[0] == "2 objects of 2 kinds from one, other.yaml.gz", done
+    assert done.stdout.endswith("my-new-cron-object created\nstatefulset.apps/db serverside-applied\n"), done
+    assert done.stderr.splitlines()[0] == "3 objects of 3 kinds from one, other.yaml.gz", done
 
 
 def test_the_shell_names_the_source(launch, bundle):

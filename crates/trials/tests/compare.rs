@@ -35,10 +35,14 @@ fn owned(name: &str, uid: &str) -> Value {
     json!({"metadata": {"ownerReferences": [{"kind": "Foo", "name": name, "uid": uid}]}, "data": {"of": (format!("x-{name}-y"))}})
 }
 
+fn condition(status: &str, at: &str) -> Value {
+    json!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": at}]}})
+}
+
 #[test]
 fn differences_are_those_that_a_user_would_see() {
-    let condition = |status: &str, at: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": at}]}});
-    let listed = |names: &[&str]| json!({"spec": {"list": (names.iter().map(|name| json!({"name": (*name)})).collect::<Value>())}});
+    let named = |name: &&str| json!({"name": (*name)});
+    let listed = |names: &[&str]| json!({"spec": {"list": (names.iter().map(named).collect::<Value>())}});
     let cases: [(&str, Objects, Objects, &[&str]); 13] = [
         ("nothing", objects(&[("a", "1", json!({}))]), objects(&[("a", "2", json!({}))]), &[]),
         ("added", objects(&[]), objects(&[("a", "1", json!({}))]), &["configmaps default/a exists"]),

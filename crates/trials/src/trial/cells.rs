@@ -102,6 +102,20 @@ impl Act {
         }
     }
 
+    /// The states that a disturbance makes the command meet. What shows the same with others has another cause.
+    pub fn states(&self) -> &'static str {
+        match self {
+            Act::Request(..) | Act::Kill(..) => "intermediate",
+            Act::Watch(..) | Act::Down => "unobserved",
+            Act::Held(_) | Act::StaleStart(..) => "stale",
+            Act::Recipe(recipe, _) => match recipe.as_str() {
+                "stale-reads" => "stale",
+                "missed-events" | "flaky-watch" => "unobserved",
+                _ => "intermediate",
+            },
+        }
+    }
+
     /// What is disturbed, and how, wherever that is.
     pub fn target(&self) -> String {
         let (word, mut rest) = self.words();

@@ -128,7 +128,7 @@ fn step_name(step: usize) -> String {
     if step == 0 { "start: ".to_owned() } else { format!("step {step}: ") }
 }
 
-/// The cells that differ, those together that show the same or disturb the same. Each has its index.
+/// The cells that differ, by index: those together that disturb the same, or show the same in states of one sort.
 fn grouped(cells: &[(Cell, Verdict)]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(HashSet<String>, Vec<usize>)> = vec![];
     for (index, (cell, verdict)) in cells.iter().enumerate() {
@@ -136,7 +136,8 @@ fn grouped(cells: &[(Cell, Verdict)]) -> Vec<Vec<usize>> {
         // wherever it shows
         let unplaced = |text: &String| text.split_once(": ").map_or_else(|| text.clone(), |(_, rest)| rest.to_owned());
         let shown: Vec<String> = symptoms.iter().map(unplaced).collect();
-        let mut group = (HashSet::from([shown.join("\n"), cell.act.target()]), vec![]);
+        let shown = format!("{}: {}", cell.act.states(), shown.join("\n"));
+        let mut group = (HashSet::from([shown, cell.act.target()]), vec![]);
         let (joined, others) = groups.into_iter().partition(|(keys, _)| !keys.is_disjoint(&group.0));
         groups = others;
         for (keys, indices) in Vec::<(HashSet<String>, Vec<usize>)>::from_iter(joined) {
