@@ -20,7 +20,7 @@ BEFORE = ("--before", " ".join(OLD))
 UID = "11111111-0000-0000-0000-00000000000%d"
 SOURCE = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "uid": UID % 1}},
-    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old", "uid": UID % 2}, "spec": {"finalizers": ["kubernetes"]}},
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old"}},
     {
         "apiVersion": "v1",
         "kind": "ConfigMap",

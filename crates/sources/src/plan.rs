@@ -370,6 +370,11 @@ fn completed(value: &mut Value, resource: &KnownKind) -> Result<String, &'static
 fn identify(Planned { value, origin, .. }: &mut Planned, moment: i64) {
     if value.str_at(&["metadata", "uid"]).is_empty() {
         *origin = Origin::Written;
+        if group_kind(value) == ("", "v1", "Namespace") && value.items_at(&["spec", "finalizers"]).is_empty() {
+            // as it gets them when it is created, so that its objects are deleted with it
+            value.set_at(&["spec", "finalizers"], json!(["kubernetes"]));
+            value.set_at(&["status", "phase"], Value::from("Active"));
+        }
     }
     for (field, text) in [("uid", clock::uuid as fn() -> String), ("creationTimestamp", String::new)] {
         if value.str_at(&["metadata", field]).is_empty() {
