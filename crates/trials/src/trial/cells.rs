@@ -105,7 +105,7 @@ impl Act {
     /// The states that a disturbance makes the command meet. What shows the same with others has another cause.
     pub fn states(&self) -> &'static str {
         match self {
-            Act::Request(..) | Act::Kill(..) => "intermediate",
+            Act::Request(..) | Act::Kill(..) | Act::Forbidden(_) => "intermediate",
             Act::Watch(..) | Act::Down => "unobserved",
             Act::Held(_) | Act::StaleStart(..) => "stale",
             Act::Recipe(recipe, _) => match recipe.as_str() {
