@@ -240,7 +240,7 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
         token = server.ok("POST", f"{account}/reader/token", {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}})
         assert server.request("POST", load, {"objects": []}, token=token["status"]["token"])[0] == 403
 
-        for sources, why in ((["case", bundle], 'write ./case for a file'), ([tmp_path / "none"], "cannot read")):
+        for sources, why in ((["case", bundle], "write ./case for a file"), ([tmp_path / "none"], "cannot read")):
             done = create("other", *sources)
             assert done.returncode == 1 and why in done.stderr and len(done.stderr.splitlines()) == 1, done
         assert server.request("GET", f"{WORKSPACES}/other-source")[0] == 404
