@@ -70,7 +70,7 @@ def printed(text):
             command = re.match(r"(?:\$ )?(?:docker exec pintle /|kubectl exec pintle-0 -- /)?(pintle (?!is ready).*)", line)
             if command:
                 words = shlex.split(re.sub(r"\$\([^)]*\)", "x", command[1]), comments=True)
-                stop = [i for i, word in enumerate(words) if word in ("|", ">", "2>&1", "--", "&") or word.startswith(">")]
+                stop = [i for i, word in enumerate(words) if word in ("|", ">", "2>", "2>&1", "--", "&") or word.startswith(">")]
                 found.append(words[: min(stop, default=len(words))])
     return found
 

@@ -60,7 +60,12 @@ pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
 pub fn set_defaults(object: &mut Value) {
     if let Some(row) = row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
         object.decode_parts();
+        let shaped = row.shape(object);
+        if shaped.error.is_none() {
+            *object = shaped.value;
+        }
         row.set_defaults(object, &FeatureGates::of(Release::default()));
+        (row.behaviour.default)(object);
     }
 }
 
