@@ -131,6 +131,23 @@ def test_an_upgrade(plan):
     assert [(one["verb"], one["name"], one["count"]) for one in found["refused"]] == [("update", "fixed", 1), ("update", "web", 1)]
 
 
+def test_one_directory_against_another(plan, tmp_path):
+    """Manifests have the defaults of the server, and what is gone from them is removed."""
+
+    def deployment(*variables):
+        environment = [{"name": name, "value": "1"} for name in variables]
+        pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i", "env": environment}]}}
+        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod}
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+    old, new = (manifest(tmp_path / name, deployment(*names)) for name, names in (("old.yaml", "AB"), ("new.yaml", "A")))
+    assert plan("-f", old, code=0, sources=(old,)) == "No changes.\n"
+    assert plan("-f", new, code=1, sources=(old,)) == (
+        '  ~ deployments.apps default/web  (the change)  spec.template.spec.containers[name=c].env[name=B]: {"name":"B","value":"1"} → (none)\n'
+        "Plan: 0 to create, 1 to change, 0 to recreate, 0 to delete.\n"
+    )
+
+
 def test_forms(plan, tmp_path):
     arguments = (*image(tmp_path, "<a>"), "-o")
     assert plan(*arguments, "markdown", code=1) == (

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use machinery::{Value, json};
 use server::transfer::{self, BuiltInKind, CapturedObject};
 use server::{CapturedLogs, LogOf, LogRun, ServedCapture, Storage};
 use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Origin, Plan, Planned, Run};
@@ -39,6 +40,24 @@ pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, Strin
         let reading = reading.map_err(|error| format!("cannot start a thread: {error}"))?;
         reading.join().unwrap_or_else(|_| Err("the sources cannot be read".to_owned()))
     })
+}
+
+/// The manifests of sources, which no server has seen, as one would write them. Their objects get a first field of `manager`.
+pub fn manifests(plan: &mut Plan, manager: &str) -> Vec<Value> {
+    let written = plan.objects.iter_mut().filter(|planned| planned.origin == Origin::Written);
+    let manifest = |planned: &mut Planned| {
+        let mut manifest = planned.value.clone();
+        for path in [&["status"][..], &["metadata", "uid"], &["metadata", "creationTimestamp"]] {
+            manifest.remove_at(path);
+        }
+        // all fields of an object without managers would belong to one of the server's, before-first-apply
+        let version = planned.value.str_at(&["apiVersion"]);
+        let first = json!({"manager": manager, "operation": "Apply", "apiVersion": version, "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": {}}}});
+        planned.value.set_at(&["metadata", "managedFields"], Value::Array(vec![first]));
+        manifest
+    };
+    written.map(manifest).collect()
 }
 
 fn known(api_version: &str, kind: &str) -> Known {

@@ -15,7 +15,7 @@ use crate::captures;
 use crate::configuration::{PortCredentials, Wanted, configuration};
 use crate::error::Error;
 use crate::service::{Api, Port, Running};
-use crate::workspace::{DEFAULT, Workspace};
+use crate::workspace::{DEFAULT, MANAGER, Workspace};
 
 /// The settings of a server. [`Builder::start`] starts it.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,8 @@ impl Builder {
     }
 
     /// With sources, runs the controllers that complete what clients change: garbage collection, deletion of namespaces, aggregation of
-    /// ClusterRoles, and quotas. An object whose owner was not captured stays.
+    /// ClusterRoles, and quotas. An object whose owner was not captured stays. Manifests that no server has seen count as applied with
+    /// [`Workspace::apply`], so that applying them again removes the fields that are gone.
     pub fn controllers(mut self) -> Builder {
         self.wanted.controllers = true;
         self
@@ -105,13 +106,23 @@ impl Builder {
         let handle = threads.handle().clone();
         let started = handle.spawn(start(self.wanted, self.port)).await;
         let failed = |error: tokio::task::JoinError| Error::new(format!("the start has failed: {error}"));
-        let (server, port) = match started.map_err(failed) {
+        let Started { server, port, manifests } = match started.map_err(failed) {
             Ok(Ok(started)) => started,
             Ok(Err(why)) => return Err(abandoned(threads, Error::new(why))),
             Err(error) => return Err(abandoned(threads, error)),
         };
-        Ok(Server { running: Arc::new(Running::new(server, port, threads)), templates: Arc::default() })
+        let server = Server { running: Arc::new(Running::new(server, port, threads)), templates: Arc::default() };
+        server.default_workspace().own(&manifests).await;
+        Ok(server)
     }
+}
+
+/// What a start has made.
+struct Started {
+    server: server::Server,
+    port: Option<Port>,
+    /// The manifests of the sources, if they are to count as applied.
+    manifests: Vec<Value>,
 }
 
 /// Ends threads without waiting for them: a wait would block the threads of the program.
@@ -121,12 +132,16 @@ fn abandoned(threads: tokio::runtime::Runtime, error: Error) -> Error {
 }
 
 /// Starts a server on the threads of this task. Fails with a one-line message.
-async fn start(wanted: Wanted, port: Option<u16>) -> Result<(server::Server, Option<Port>), String> {
+async fn start(wanted: Wanted, port: Option<u16>) -> Result<Started, String> {
+    let mut manifests = vec![];
     let storage = server::Storage::own(Arc::new(store::Memory::default()));
     let capture = match wanted.sources.as_slice() {
         [] => None,
         sources => {
-            let plan = base::task::blocking(|| captures::read(sources, Ok))?;
+            let mut plan = base::task::blocking(|| captures::read(sources, Ok))?;
+            if wanted.controllers {
+                manifests = captures::manifests(&mut plan, MANAGER);
+            }
             Some(captures::load(plan, &storage).await?)
         }
     };
@@ -134,7 +149,8 @@ async fn start(wanted: Wanted, port: Option<u16>) -> Result<(server::Server, Opt
         let (mut config, accounts) = configuration(&wanted, None)?;
         config.capture = capture;
         base::task::spawn("signing key", make_key(accounts));
-        return Ok((server::Server::start_in_process(storage, config).await?, None));
+        let server = server::Server::start_in_process(storage, config).await?;
+        return Ok(Started { server, port: None, manifests });
     };
     let credentials = PortCredentials::make()?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -144,7 +160,8 @@ async fn start(wanted: Wanted, port: Option<u16>) -> Result<(server::Server, Opt
     let (mut config, accounts) = configuration(&wanted, Some((&credentials, url.clone())))?;
     config.capture = capture;
     base::task::spawn("signing key", make_key(accounts));
-    Ok((server::Server::start(storage, socket, config).await?, Some(Port { credentials, url })))
+    let server = server::Server::start(storage, socket, config).await?;
+    Ok(Started { server, port: Some(Port { credentials, url }), manifests })
 }
 
 /// Makes the key of ServiceAccount tokens when the first one is asked for: it takes longer than the start.

@@ -26,7 +26,7 @@ const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
 pub(crate) const TESTING: &str = "testing.pintle.dev/v1alpha1";
 
 /// The user agent of requests, and the field manager of objects that are applied.
-const MANAGER: &str = "pintle";
+pub(crate) const MANAGER: &str = "pintle";
 
 const JSON: &str = "application/json";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
@@ -175,6 +175,15 @@ impl Workspace {
             applied.push(self.apply_as(&object, &mut known).await?);
         }
         Ok(applied)
+    }
+
+    /// Takes the fields of manifests over, of which the workspace has the objects already.
+    pub(crate) async fn own(&self, manifests: &[Value]) {
+        let mut known = Kinds::default();
+        for manifest in manifests {
+            // ignored: what today's rules refuse is served, and has no manager
+            let _ = self.apply_as(manifest, &mut known).await;
+        }
     }
 
     /// Applies an object, server-side.
