@@ -136,8 +136,8 @@ fn writes_are_listed_once_a_report_has_asked_for_them() {
             .map(|write| write.to_json())
             .collect()
     };
-    let first = r#"{"userAgent":"m/1","verb":"create","resource":"configmaps","code":201,"namespace":"n","name":"a-x1","resourceVersion":"7"}"#;
-    let second = r#"{"userAgent":"k","verb":"patch","resource":"deployments/status.apps","code":422,"namespace":"n","name":"d","message":"no"}"#;
+    let first = r#"{"code":201,"name":"a-x1","namespace":"n","resource":"configmaps","resourceVersion":"7","userAgent":"m/1","verb":"create"}"#;
+    let second = r#"{"code":422,"message":"no","name":"d","namespace":"n","resource":"deployments/status.apps","userAgent":"k","verb":"patch"}"#;
     assert_eq!(lines(&tally), [first, second]);
     tally.reset();
     send(&mut tally, "k", &format!("DELETE {MAP}"), OK);
