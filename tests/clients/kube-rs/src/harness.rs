@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-const LIMIT: Duration = Duration::from_secs(60);
+// the watchers of kube wait longer after each failure, up to 30 s, and one case ends the server twice
+const LIMIT: Duration = Duration::from_secs(180);
 
 #[derive(Default)]
 pub struct Cases {
