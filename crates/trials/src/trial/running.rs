@@ -117,7 +117,7 @@ impl Run<'_> {
             let done = self.step(step).await;
             self.blame(step, done)?;
             if !self.observed.symptoms.is_empty() {
-                return Ok(());
+                return self.count_lasting().await;
             }
         }
         let done = self.conclude(last).await;
@@ -130,11 +130,21 @@ impl Run<'_> {
             Err(error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. }))
                 if self.cell.is_some() =>
             {
+                // the failure has ended the step before its hits were counted; repetitions show whether it was chance
+                self.observed.hits += 1;
                 self.symptom(step, error.to_string());
                 Ok(())
             }
             done => done,
         }
+    }
+
+    /// Adds the hits of the disturbance of all steps, of a run that ends before it does.
+    async fn count_lasting(&mut self) -> Result<(), Error> {
+        if let Some(fault) = &self.lasting {
+            self.observed.hits += fault.hits().await?;
+        }
+        Ok(())
     }
 
     /// Ends the disturbance of all steps, and looks at the result.
