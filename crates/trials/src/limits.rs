@@ -26,6 +26,8 @@ pub const COMPARED_FINDINGS: [&str; 2] = ["writesAtRest", "hotLoops"];
 
 /// The end of a command's output that is kept.
 pub const OUTPUT_BYTES: usize = 64 << 10;
+/// How long the end of a command waits for the end of its output.
+pub const OUTPUT_WAIT: Duration = Duration::from_millis(200);
 
 /// Fields of an object that a plan shows without details.
 pub const FIELDS_SHOWN: usize = 10;

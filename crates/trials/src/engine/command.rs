@@ -102,11 +102,22 @@ impl RunningCommand {
         let output = Output::default();
         let kept = output.clone();
         let threads = std::thread::Builder::new().name("output of a command".to_owned());
-        threads.spawn(move || keep(reader, &kept)).map_err(failed)?;
+        let (reading, read) = std::sync::mpsc::sync_channel::<()>(0);
+        let read_all = move || {
+            keep(reader, &kept);
+            drop(reading);
+        };
+        threads.spawn(read_all).map_err(failed)?;
         let (sender, ending) = watch::channel(None);
         let id = Pid::from_child(&child);
         let threads = std::thread::Builder::new().name("end of a command".to_owned());
-        threads.spawn(move || sender.send_replace(Some(end_of(id)))).map_err(failed)?;
+        let report = move || {
+            let ending = end_of(id);
+            // its last words come first; a child that goes on may keep the pipe open
+            let _ = read.recv_timeout(limits::OUTPUT_WAIT);
+            sender.send_replace(Some(ending))
+        };
+        threads.spawn(report).map_err(failed)?;
         Ok(RunningCommand { shown, child, output, ending })
     }
 
