@@ -223,17 +223,24 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
         eventually(lambda: server.request("POST", load, {"objects": []})[0] == 200)
         own = {"metadata": {"name": "t"}}
         crd = {"metadata": {"name": "faults.testing.pintle.dev"}, "spec": {"group": "testing.pintle.dev"}}
+        renamed = {"metadata": {"name": "workspaces.workspaces.pintle.dev"}, "spec": {"group": "example.com"}}
         big = {"metadata": {"name": "b", "namespace": "default"}, "data": {"a": "x" * 400_000}}
         for code, group, resource, path, object in (
             (400, "", "configmaps", "default/other", big),
             (400, "", "config/maps", "default/b", big),
             (403, "workspaces.pintle.dev", "workspaces", "t", own),
             (403, "apiextensions.k8s.io", "customresourcedefinitions", "faults.testing.pintle.dev", crd),
+            (403, "apiextensions.k8s.io", "customresourcedefinitions", "workspaces.workspaces.pintle.dev", renamed),
             (403, "", "configmaps", "default/b", big),
         ):
             sent = {"group": group, "resource": resource, "path": path, "object": object}
             status, body, _ = server.request("POST", load, {"objects": [sent]})
             assert status == code, (status, body)
+        # one request is bounded as many are
+        tiny = [{"metadata": {"name": f"t{i}", "namespace": "default"}, "data": {"a": "x" * 300}} for i in range(2000)]
+        sent = [{"group": "", "resource": "configmaps", "path": f"default/{one['metadata']['name']}", "object": one} for one in tiny]
+        assert server.request("POST", load, {"objects": sent})[0] == 403
+        assert len(server.ok("GET", "/clusters/small/api/v1/namespaces/default/configmaps")["items"]) < 1000
         assert server.request("POST", "/storage/objects", {"objects": []})[0] == 404, "workspaces only"
         account = "/clusters/small/api/v1/namespaces/default/serviceaccounts"
         server.ok("POST", account, {"metadata": {"name": "reader"}})

@@ -1,7 +1,7 @@
 //! Loads captured objects into a workspace, as they are: neither admitted, validated nor defaulted.
 
 use base::task;
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value, json, names, value};
 use resource::Document;
@@ -23,8 +23,9 @@ pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: 
         sent.items_at(&["objects"]).iter().map(captured).collect::<Result<Vec<_>, _>>()
     })?;
     let count = captured.len();
-    // awaited together, so that they share syncs
-    try_join_all(captured.into_iter().map(|one| write(context, capacity, one))).await?;
+    // some at a time, so that they share syncs: a write counts against the capacity once it is complete
+    let writes = stream::iter(captured).map(|one| write(context, capacity, one));
+    writes.buffered(limits::IMPORT_PARALLEL).try_collect::<()>().await?;
     Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
 }
 
@@ -45,8 +46,11 @@ fn captured(sent: &Value) -> Result<CapturedObject, Status> {
             "no object {own_namespace}/{own_name} can be at {group}/{resource}/{path}"
         )));
     }
-    let defines = if resource == "customresourcedefinitions" { object.str_at(&["spec", "group"]) } else { group };
-    if defines == OWN_DOMAIN || defines.ends_with(&format!(".{OWN_DOMAIN}")) {
+    // of a definition, the name counts as well: the server finds its own by it
+    let is_definition = resource == "customresourcedefinitions";
+    let defined = [object.str_at(&["spec", "group"]), name].into_iter().filter(|_| is_definition);
+    let is_own = |group: &str| group == OWN_DOMAIN || group.ends_with(&format!(".{OWN_DOMAIN}"));
+    if is_own(group) || defined.into_iter().any(is_own) {
         return Err(Status::new(Reason::Forbidden, format!("{resource} {path:?} belongs to the server")));
     }
     let captured = CapturedObject::new(group, resource, path, object);

@@ -42,7 +42,7 @@ pub struct Setting<'a> {
 pub struct Observed {
     /// The requests, events and starts that were disturbed.
     pub hits: u64,
-    /// What is wrong, after which step.
+    /// The failures that were seen, each with its step.
     pub symptoms: Vec<Symptom>,
     /// The objects at the end; none after a symptom, which ends the run.
     pub objects: Objects,
@@ -470,7 +470,7 @@ impl Run<'_> {
         Ok(StepRecord::read(&status))
     }
 
-    /// Checks the objects. What is wrong is looked at again later, since the command may only be slow.
+    /// Checks the objects. A check that fails is repeated later, since the command may only be slow.
     async fn check(&mut self, step: usize) -> Result<(), Error> {
         let Some(check) = &self.setting.scenario.check else { return Ok(()) };
         if self.look(check).await?.is_none() {
@@ -484,7 +484,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What is wrong now.
+    /// Runs the check once. Returns why it fails.
     async fn look(&self, check: &Check) -> Result<Option<String>, Error> {
         match check {
             Check::Expression(text, program) => {

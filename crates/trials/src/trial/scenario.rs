@@ -126,7 +126,7 @@ impl Check {
     }
 }
 
-/// Evaluates an expression. The error says what is wrong.
+/// Evaluates an expression. Fails with a line that names it and its result.
 pub fn evaluate(text: &str, program: &Program, objects: &Objects) -> Result<(), String> {
     let all: Value = objects.values().cloned().collect();
     let value = from_json(&all, Decl::json()).map_err(|error| error.to_string())?;
