@@ -1,6 +1,6 @@
 //! The objects whose rules are to be evaluated: now, or at a time of the workspace's clock.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use machinery::Text;
 
@@ -19,10 +19,12 @@ struct Waiting {
     due: i64,
 }
 
-/// The items in the order in which they came, each at most once, and those that wait for a time.
+/// The items by rank and in the order in which they came, each at most once, and those that wait for a time.
 #[derive(Default)]
 pub struct WorkQueue {
-    ready: VecDeque<WorkKey>,
+    ready: BTreeMap<usize, VecDeque<WorkKey>>,
+    /// The ranks of plans, where the lowest comes first.
+    ranks: HashMap<Text, usize>,
     queued: HashSet<WorkKey>,
     active: HashSet<WorkKey>,
     /// Items that have changed while they are active.
@@ -37,13 +39,24 @@ impl WorkQueue {
         if self.active.contains(&item) {
             self.again.insert(item);
         } else if self.queued.insert(item.clone()) {
-            self.ready.push_back(item);
+            let rank = self.ranks.get(&item.plan).copied().unwrap_or_default();
+            self.ready.entry(rank).or_default().push_back(item);
         }
+    }
+
+    /// Sets the ranks of plans, for items that come from now on.
+    pub fn rank(&mut self, ranks: HashMap<Text, usize>) {
+        self.ranks = ranks;
     }
 
     /// The next item, which is active until [`WorkQueue::finish`].
     pub fn take(&mut self) -> Option<WorkKey> {
-        let item = self.ready.pop_front()?;
+        let mut lowest = self.ready.first_entry()?;
+        let item = lowest.get_mut().pop_front();
+        if lowest.get().is_empty() {
+            lowest.remove();
+        }
+        let item = item?;
         self.queued.remove(&item);
         self.active.insert(item.clone());
         Some(item)
@@ -103,7 +116,8 @@ impl WorkQueue {
 
     /// Removes all items of a plan.
     pub fn forget_plan(&mut self, plan: &str) {
-        self.ready.retain(|item| item.plan != plan);
+        self.ready.values_mut().for_each(|items| items.retain(|item| item.plan != plan));
+        self.ready.retain(|_, items| !items.is_empty());
         self.queued.retain(|item| item.plan != plan);
         self.again.retain(|item| item.plan != plan);
         self.waits.retain(|item, _| item.plan != plan);
@@ -147,6 +161,21 @@ mod tests {
         assert_eq!(queue.take(), Some(item("a")));
         queue.finish(&first);
         assert!(queue.is_idle());
+    }
+
+    #[test]
+    fn items_of_lower_ranks_come_first() {
+        let mut queue = WorkQueue::default();
+        queue.rank([("above".into(), 2), ("p".into(), 1)].into());
+        let above = WorkKey { plan: "above".into(), path: "x".into() };
+        for item in [above.clone(), item("a"), item("b")] {
+            queue.add(item);
+        }
+        assert_eq!([queue.take(), queue.take(), queue.take()], [Some(item("a")), Some(item("b")), Some(above.clone())]);
+        queue.finish(&above);
+        queue.add(above.clone());
+        queue.forget_plan("above");
+        assert!(!queue.has_ready());
     }
 
     #[test]
