@@ -44,9 +44,9 @@ fn judged(plan: &Plan, settings: &Settings, report: &mut Vec<u8>) -> Result<Outc
     let failed = |error: std::io::Error| format!("the report cannot be made: {error}");
     let mut spool = Writer::new().map_err(failed)?;
     let mut inputs = Inputs::default();
-    for Planned { value, path, .. } in &plan.objects {
-        if value.at(&["metadata", "annotations", INFERRED]).is_none() {
-            let part = spool.copy(value.to_json().as_bytes()).map_err(failed)?;
+    for Planned { object, path, .. } in &plan.objects {
+        if !object.text().contains(INFERRED) {
+            let part = spool.copy(object.text().as_bytes()).map_err(failed)?;
             inputs.inputs.push(Input::Part(path.as_str().into(), part));
         }
     }

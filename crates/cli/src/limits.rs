@@ -8,8 +8,6 @@ pub const PARTS_SHOWN: usize = 5;
 pub const ESTABLISHED_WAIT: Duration = Duration::from_millis(100);
 /// Maximum number of these checks.
 pub const ESTABLISHED_WAITS_MAX: usize = 300;
-/// Objects per page of a list; kubectl's `--chunk-size`.
-pub const PAGE: usize = 500;
 /// Number of connections that write concurrently.
 pub const WRITERS: usize = 8;
 /// Maximum number of attempts of a write that conflicts.

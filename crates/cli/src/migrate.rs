@@ -14,24 +14,21 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use client::{JSON, JsonClient, Method, next_page};
 use machinery::{Value, json, names};
 use schema::definition::{
     Taken, ThirdPartyNames, find_condition, is_condition_true, keeps_third_party, naming, successor_of_third_party,
     third_party_versions,
 };
 
-use client::Method;
-
 use crate::count::counted;
 use crate::flags::Migrate;
 use crate::limits;
 use crate::logs::say;
 use crate::runtime::block_on;
-use client::JsonClient;
 
 const REGISTRATIONS: &str = "/apis/extensions/v1beta1/thirdpartyresources";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const JSON: &str = "application/json";
 /// Lists of objects without their content.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
@@ -95,13 +92,12 @@ async fn objects(client: &mut JsonClient, path: &str) -> Result<Uids, String> {
     let mut found = Uids::new();
     let mut token = String::new();
     loop {
-        let page = format!("{path}?limit={}&continue={token}", limits::PAGE);
-        let list = client.call(Method::GET, &page, METADATA, None).await?.ok()?;
+        let list = client.page(path, &token, METADATA).await?;
         for item in list.items_at(&["items"]) {
             let text = |key: &str| item.str_at(&["metadata", key]).to_owned();
             found.insert((text("namespace"), text("name")), text("uid"));
         }
-        token = list.str_at(&["metadata", "continue"]).to_owned();
+        token = next_page(&list);
         if token.is_empty() {
             return Ok(found);
         }

@@ -3,13 +3,12 @@
 
 use std::path::PathBuf;
 
-use client::Method;
+use client::{JsonClient, Method, next_page};
 use machinery::{Value, json};
 
 use crate::count::counted;
 use crate::limits;
 use crate::logs::say;
-use client::JsonClient;
 
 const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const MANY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -120,26 +119,18 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     async fn rewrite_all(&mut self, client: &mut JsonClient) -> Result<(), String> {
-        let name = self.of.name;
+        let (name, path) = (self.of.name, format!("{}/{}", self.of.root, self.of.plural));
         let mut token = String::new();
         loop {
-            let page = format!("{}/{}?limit={}&continue={token}", self.of.root, self.of.plural, limits::PAGE);
-            let response = client.call(Method::GET, &page, MANY, None).await?;
-            // the continue token has expired; the rest is read from the current state
-            let next = response.body.str_at(&["metadata", "continue"]).to_owned();
-            if response.code == 410 && !next.is_empty() {
-                token = next;
-                continue;
-            }
-            let list = response.ok()?;
+            let list = client.page(&path, &token, MANY).await?;
             self.rewrite(list.items_at(&["items"])).await?;
-            if next.is_empty() {
+            token = next_page(&list);
+            if token.is_empty() {
                 return Ok(());
             }
             let Counts { seen, written, .. } = self.counts;
             let remaining = list.int_at(&["metadata", "remainingItemCount"]);
             say(&format!("{name}: {written} of {} written; {remaining} to go", counted(seen, "object")));
-            token = next;
         }
     }
 

@@ -13,5 +13,5 @@ mod tls;
 pub use access::Access;
 pub use connection::{Call, Client, Connection, Options, Protocol, Request, Response, Streamed, connect};
 pub use hyper::Method;
-pub use json::{JsonClient, JsonResponse};
+pub use json::{JSON, JsonClient, JsonResponse, next_page};
 pub use tokio_rustls::client::TlsStream;

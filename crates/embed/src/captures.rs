@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use machinery::{Value, json};
-use server::transfer::{self, BuiltInKind, CapturedObject};
+use server::transfer::{self, BuiltInKind, StoredObject};
 use server::{CapturedLogs, LogOf, LogRun, ServedCapture, Storage};
 use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Origin, Plan, Planned, Run};
 
@@ -32,7 +32,7 @@ pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, Strin
             let captures = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>()?;
             let mut plan = sources::plan(captures, &known);
             for planned in plan.objects.iter_mut().filter(|planned| planned.origin == Origin::Written) {
-                transfer::set_defaults(&mut planned.value);
+                planned.object.edit(transfer::set_defaults);
             }
             then(plan)
         };
@@ -46,15 +46,15 @@ pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, Strin
 pub fn manifests(plan: &mut Plan, manager: &str) -> Vec<Value> {
     let written = plan.objects.iter_mut().filter(|planned| planned.origin == Origin::Written);
     let manifest = |planned: &mut Planned| {
-        let mut manifest = planned.value.clone();
+        let mut manifest = planned.object.value();
         for path in [&["status"][..], &["metadata", "uid"], &["metadata", "creationTimestamp"]] {
             manifest.remove_at(path);
         }
         // all fields of an object without managers would belong to one of the server's, before-first-apply
-        let version = planned.value.str_at(&["apiVersion"]);
+        let version = planned.object.api_version.as_str();
         let first = json!({"manager": manager, "operation": "Apply", "apiVersion": version, "fieldsType": "FieldsV1",
             "fieldsV1": {"f:metadata": {"f:labels": {}}}});
-        planned.value.set_at(&["metadata", "managedFields"], Value::Array(vec![first]));
+        planned.object.edit(|value| value.set_at(&["metadata", "managedFields"], Value::Array(vec![first])));
         manifest
     };
     written.map(manifest).collect()
@@ -63,7 +63,7 @@ pub fn manifests(plan: &mut Plan, manager: &str) -> Vec<Value> {
 fn known(api_version: &str, kind: &str) -> Known {
     match transfer::built_in_kind(api_version, kind) {
         BuiltInKind::Stored { group, plural, namespaced } => {
-            Known::Kind(KnownKind { group: group.to_owned(), plural: plural.to_owned(), namespaced })
+            Known::Kind(KnownKind { group: group.into(), plural: plural.into(), namespaced })
         }
         BuiltInKind::OtherVersions => Known::OtherVersions,
         BuiltInKind::None => Known::Nothing,
@@ -75,9 +75,10 @@ pub async fn load(Plan { objects, logs, moment, .. }: Plan, storage: &Storage) -
     let storage = Storage { store: storage.store.clone(), layout: storage.layout.clone() };
     // on a worker, since objects may be nested deeply; one after the other, so that each is in memory once
     let loaded = base::task::spawn("load of sources", async move {
-        let object =
-            |Planned { group, plural, path, value, .. }: Planned| CapturedObject::new(&group, &plural, &path, value);
-        transfer::load(&storage, objects.into_iter().map(object)).await
+        let stored = |Planned { group, plural, path, object, .. }: Planned| {
+            StoredObject::new([group, plural, path], (&object.api_version, &object.kind), object.text())
+        };
+        transfer::load(&storage, objects.into_iter().map(stored)).await
     });
     loaded.await.map_err(|error| format!("the sources cannot be loaded: {error}"))??;
     Ok(ServedCapture { moment, logs: Arc::new(Logs(logs)) })

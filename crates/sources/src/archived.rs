@@ -15,6 +15,7 @@ use machinery::{Value, yaml};
 
 use crate::capture::{Capture, Captured, Run};
 use crate::layouts::{self, LogKey};
+use crate::packed::PackedObject;
 
 /// The annotation in which `kubectl apply` keeps a copy of an object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -100,13 +101,12 @@ impl<W: Write> Files for Tar<W> {
 
 fn files(capture: &Capture, secrets: Secrets, to: &mut dyn Files) -> io::Result<usize> {
     // bundles have some objects twice
-    let objects: BTreeMap<String, &Captured> =
-        capture.objects.iter().filter_map(|object| Some((path(object)?, object))).collect();
+    let objects: BTreeMap<String, &PackedObject> =
+        capture.objects.iter().filter_map(|captured| Some((path(captured)?, &captured.object))).collect();
     for (path, object) in &objects {
-        let is_redacted = secrets == Secrets::Redacted && object.value.str_at(&["kind"]) == "Secret";
-        let mut value = object.value.clone();
-        value.decode_parts();
-        let text = yaml::encode(&if is_redacted { redacted(&value) } else { value });
+        let is_redacted = secrets == Secrets::Redacted && object.kind == "Secret";
+        let value = object.value();
+        let text = yaml::encode(&if is_redacted { redacted(value) } else { value });
         to.add(path, text.as_bytes())?;
     }
     for (key, log) in &capture.logs {
@@ -119,11 +119,10 @@ fn files(capture: &Capture, secrets: Secrets, to: &mut dyn Files) -> io::Result<
 }
 
 /// The path of an object's file; `None` if its name cannot be one.
-fn path(Captured { value, path, plural }: &Captured) -> Option<String> {
-    let (group, kind) = (value.str_at(&["apiVersion"]).rsplit_once('/'), value.str_at(&["kind"]));
-    let group = group.map_or("core", |(group, _)| group);
-    let plural = plural.clone().unwrap_or_else(|| layouts::plural(path, kind));
-    let (namespace, name) = (value.str_at(&["metadata", "namespace"]), value.str_at(&["metadata", "name"]));
+fn path(Captured { object, path, plural }: &Captured) -> Option<String> {
+    let group = if object.group().is_empty() { "core" } else { object.group() };
+    let plural = plural.clone().unwrap_or_else(|| layouts::plural(path, &object.kind));
+    let (namespace, name) = (object.namespace.as_str(), object.name.as_str());
     let names = [group, &plural, namespace, name];
     let is_plain = |name: &&str| !name.contains(['/', '\0']) && !["..", "."].contains(name);
     // file names have at most 255 bytes
@@ -135,8 +134,7 @@ fn path(Captured { value, path, plural }: &Captured) -> Option<String> {
 }
 
 /// A Secret with its keys and without their values.
-fn redacted(secret: &Value) -> Value {
-    let mut secret = secret.clone();
+fn redacted(mut secret: Value) -> Value {
     for (_, value) in secret.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.iter_mut())
     {
         *value = Value::from(REDACTED);
@@ -155,7 +153,11 @@ mod tests {
     #[test]
     fn captures_are_written_and_read_again() {
         let directory = tempfile::tempdir().unwrap();
-        let object = |value: Value, plural: &str| Captured { value, path: "x".into(), plural: Some(plural.to_owned()) };
+        let object = |value: Value, plural: &str| Captured {
+            object: PackedObject::of(value),
+            path: "x".into(),
+            plural: Some(plural.to_owned()),
+        };
         let named = |name: &str| json!({"name": name, "namespace": "n", "uid": "u", "resourceVersion": "7"});
         let mut secret =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": (named("s")), "data": {"k": "c2VjcmV0"}});
@@ -178,7 +180,7 @@ mod tests {
             let want =
                 ["cluster/core/nodes/a.yaml", "namespaces/n/core/secrets/s.yaml", "namespaces/n/g.io/ws/w:1.yaml"];
             assert_eq!(paths, want);
-            let text = read.objects[1].value.to_json();
+            let text = read.objects[1].object.value().to_json();
             assert_eq!(text.contains("c2VjcmV0"), secrets == Secrets::Kept, "{text}");
             assert!(text.contains("\"k\":") && text.contains("\"uid\":\"u\""), "{text}");
         }

@@ -14,6 +14,7 @@ use crate::inputs::{Input, SourceFile, files};
 pub use crate::layouts::{LogKey, Run};
 use crate::limits::{DOCUMENT_BYTES_MAX, OBJECT_BYTES_MAX, READERS_MAX};
 use crate::live::{ListedObject, LiveCluster};
+use crate::packed::PackedObject;
 use crate::problems::Problems;
 use crate::spool::Part;
 use crate::{etcd, layouts, limits};
@@ -22,11 +23,10 @@ use crate::{etcd, layouts, limits};
 const DUMPED_LOG: &[u8] = b"==== START logs for container ";
 const DUMPED_END: &[u8] = b"==== END logs for container ";
 
-/// An object of a source. Its fields other than its metadata are [`Value::Encoded`], unless it is a definition: hundreds of MiB of
-/// objects take a third of the memory as text.
+/// An object of a source.
 #[derive(Debug)]
 pub struct Captured {
-    pub value: Value,
+    pub object: PackedObject,
     /// The path of its file, which may name its kind.
     pub path: Arc<str>,
     /// The plural of its kind, if the source says so.
@@ -53,6 +53,13 @@ pub struct Capture {
     /// The newest time in it that is not in the future, in seconds since the Unix epoch.
     pub moment: Option<i64>,
     pub problems: Problems,
+}
+
+/// An object, as it is read.
+struct Found {
+    value: Value,
+    path: Arc<str>,
+    plural: Option<String>,
 }
 
 /// What a file has.
@@ -106,7 +113,7 @@ impl Capture {
         let mut capture = Capture { name: source.to_owned(), moment: Some(clock::now_seconds()), ..Capture::default() };
         listed.problems.iter().for_each(|(list, why)| capture.problems.add(list, why));
         let captured =
-            |ListedObject { value, list, plural }| Captured { value, path: list.into(), plural: Some(plural) };
+            |ListedObject { object, list, plural }| Captured { object, path: list.into(), plural: Some(plural) };
         capture.objects.extend(listed.objects.into_iter().map(captured));
         Ok(capture)
     }
@@ -117,9 +124,9 @@ impl Capture {
     /// a one-line message.
     pub fn add_logs(&mut self, source: &str) -> Result<(), String> {
         let Some(cluster) = LiveCluster::parse(source) else { return Ok(()) };
-        let pods = self.objects.iter().map(|object| &object.value);
-        let pods = pods.filter(|value| (value.str_at(&["apiVersion"]), value.str_at(&["kind"])) == ("v1", "Pod"));
-        let logs = cluster.logs(pods.flat_map(logs_of).collect())?;
+        let objects = self.objects.iter().map(|captured| &captured.object);
+        let pods = objects.filter(|object| (&*object.api_version, &*object.kind) == ("v1", "Pod"));
+        let logs = cluster.logs(pods.flat_map(|pod| logs_of(&pod.value())).collect())?;
         logs.problems.iter().for_each(|(log, why)| self.problems.add(log, why));
         let named = |(key, part): (LogKey, Part)| {
             let name = format!("{}/{}/{}", key.namespace, key.pod, key.container);
@@ -210,18 +217,18 @@ fn is_snapshot(part: &Part) -> bool {
 
 impl Content {
     /// Adds an object if there is room for it.
-    fn add(&mut self, mut object: Captured, taken: &AtomicU64) {
-        self.newest = newest(&object.value, clock::now_seconds()).max(self.newest);
-        let bytes = encode(&mut object.value);
-        match taken.fetch_add(bytes, Ordering::Relaxed) < OBJECT_BYTES_MAX {
-            true => self.objects.push(object),
+    fn add(&mut self, Found { value, path, plural }: Found, taken: &AtomicU64) {
+        self.newest = newest(&value, clock::now_seconds()).max(self.newest);
+        let object = PackedObject::of(value);
+        match taken.fetch_add(object.text().len() as u64, Ordering::Relaxed) < OBJECT_BYTES_MAX {
+            true => self.objects.push(Captured { object, path, plural }),
             false => self.problems.push(format!("objects of more than {} GiB are not served", OBJECT_BYTES_MAX >> 30)),
         }
     }
 
     fn snapshot(&mut self, snapshot: &Part, taken: &AtomicU64) {
         let read = etcd::read(snapshot, &mut |key, stored| match stored {
-            Ok(StoredObject { value, plural }) => self.add(Captured { value, path: key.into(), plural }, taken),
+            Ok(StoredObject { value, plural }) => self.add(Found { value, path: key.into(), plural }, taken),
             // of values that cannot be read, a line for each folder is enough
             Err(why) => {
                 self.problems.push(format!("{}: {why}", key.rsplit_once('/').map_or(key, |(folder, _)| folder)))
@@ -246,7 +253,7 @@ impl Content {
                 Ok(values) => {
                     values
                         .into_iter()
-                        .filter_map(|value| captured(value, &path))
+                        .filter_map(|value| found(value, &path))
                         .for_each(|object| self.add(object, taken));
                 }
             }
@@ -254,32 +261,8 @@ impl Content {
     }
 }
 
-/// Encodes the fields of an object that are not needed to find its place. Returns their bytes, which are most of those of the object.
-fn encode(value: &mut Value) -> u64 {
-    if value.str_at(&["kind"]) == "CustomResourceDefinition" {
-        return 0;
-    }
-    let mut bytes = 0;
-    let mut encoded = |field: &Value| {
-        let text = field.to_json();
-        bytes += text.len() as u64;
-        Value::Encoded(text.into())
-    };
-    let fields = value.as_object_mut().into_iter().flat_map(|fields| fields.iter_mut());
-    for (_, field) in fields.filter(|(name, field)| **name != "metadata" && matches!(field, Value::Object(_))) {
-        *field = encoded(field);
-    }
-    let managers = value.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"));
-    for manager in managers.and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(fields @ Value::Object(_)) = manager.get_mut("fieldsV1") {
-            *fields = encoded(fields);
-        }
-    }
-    bytes
-}
-
 /// An object, or a line of an export with one. `None` for other values, such as configurations of tools.
-fn captured(mut value: Value, path: &Arc<str>) -> Option<Captured> {
+fn found(mut value: Value, path: &Arc<str>) -> Option<Found> {
     let mut plural = None;
     if value.str_at(&["kind"]).is_empty() && !value.str_at(&["resource"]).is_empty() && value.at(&["object"]).is_some()
     {
@@ -294,7 +277,7 @@ fn captured(mut value: Value, path: &Arc<str>) -> Option<Captured> {
         value.set_at(&["kind"], Value::from(kind));
     }
     let is_object = !value.str_at(&["apiVersion"]).is_empty() && !value.str_at(&["kind"]).is_empty();
-    (is_object && value.at(&["metadata"]).is_some()).then(|| Captured { value, path: path.clone(), plural })
+    (is_object && value.at(&["metadata"]).is_some()).then(|| Found { value, path: path.clone(), plural })
 }
 
 /// The logs in a text, and the text without them.
@@ -360,9 +343,7 @@ mod tests {
     }
 
     fn names(capture: &Capture) -> Vec<String> {
-        let name = |object: &Captured| {
-            format!("{} {}", object.value.str_at(&["kind"]), object.value.str_at(&["metadata", "name"]))
-        };
+        let name = |Captured { object, .. }: &Captured| format!("{} {}", object.kind, object.name);
         let logs = capture.logs.iter().map(|(key, log)| {
             format!(
                 "{}/{}/{} {}",

@@ -1,7 +1,5 @@
 //! Limits of this crate.
 
-use std::time::Duration;
-
 /// Maximum size in bytes of a document, which may be a list of objects: the server refuses objects of more than 3 MiB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
 
@@ -48,13 +46,8 @@ pub const BBOLT_DEPTH_MAX: usize = 32;
 pub const ETCD_VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// Lists of a cluster that are read at the same time: fewer than the seats that API priority and fairness gives a user by
-/// default. Items of a page.
+/// default.
 pub const LISTS_IN_FLIGHT: usize = 6;
-pub const LIST_ITEMS: usize = 500;
-
-/// How often a request is repeated while the server has no room for it, and the shortest pause.
-pub const THROTTLED_TRIES: usize = 10;
-pub const THROTTLED_PAUSE: Duration = Duration::from_secs(1);
 
 /// Different problems of a source that are reported, each in a line with their number.
 pub const PROBLEMS_SHOWN: usize = 20;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use client::{Access, JsonClient, JsonResponse};
+use client::{Access, JSON, JsonClient, next_page};
 use machinery::Value;
 
 use crate::cluster::kubeconfigs;
 use crate::layouts::{LogKey, Run};
-use crate::limits::{LIST_ITEMS, LISTS_IN_FLIGHT, LOG_BYTES_MAX, THROTTLED_PAUSE, THROTTLED_TRIES};
+use crate::limits::{LISTS_IN_FLIGHT, LOG_BYTES_MAX};
+use crate::packed::PackedObject;
 use crate::spool::{Part, Writer};
 
 /// Resources whose objects other lists have as well, or that are computed.
@@ -29,7 +29,7 @@ pub struct LiveCluster {
 /// An object of a cluster.
 #[derive(Debug)]
 pub struct ListedObject {
-    pub value: Value,
+    pub object: PackedObject,
     /// The path of its list, such as `apis/apps/v1/deployments`.
     pub list: String,
     pub plural: String,
@@ -148,24 +148,10 @@ fn blocking<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, Strin
     runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(task)
 }
 
-/// Reads a path. A server that is busy is asked again after the pause that it names.
-async fn get(client: &mut JsonClient, path: &str) -> Result<JsonResponse, String> {
-    for _ in 0..THROTTLED_TRIES {
-        let response = client.get(path).await?;
-        if response.code != 429 {
-            return Ok(response);
-        }
-        let seconds = response.body.at(&["details", "retryAfterSeconds"]).and_then(Value::as_int);
-        let pause = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
-        tokio::time::sleep(pause.unwrap_or_default().clamp(THROTTLED_PAUSE, 30 * THROTTLED_PAUSE)).await;
-    }
-    Err(format!("GET {path}: the server is too busy"))
-}
-
 /// The resources of all groups, each in the version that its group prefers, and the group versions that could not be read.
 async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, String)>), String> {
     let mut client = JsonClient::of(access).await?;
-    let groups = get(&mut client, "/apis").await?.ok().map_err(|why| format!("GET /apis: {why}"))?;
+    let groups = client.get("/apis").await?.ok().map_err(|why| format!("GET /apis: {why}"))?;
     let mut versions = vec!["v1".to_owned()];
     for group in groups.items_at(&["groups"]) {
         let preferred = group.str_at(&["preferredVersion", "groupVersion"]);
@@ -177,7 +163,7 @@ async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, Strin
     for version in versions {
         let root = if version.contains('/') { format!("apis/{version}") } else { format!("api/{version}") };
         let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
-        let list = match get(&mut client, &format!("/{root}")).await?.ok() {
+        let list = match client.get(&format!("/{root}")).await?.ok() {
             Ok(list) => list,
             Err(why) => {
                 problems.push((root, why));
@@ -227,20 +213,14 @@ async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed:
 async fn list(client: &mut JsonClient, resource: &Resource) -> Result<Vec<ListedObject>, String> {
     let (mut objects, mut token) = (vec![], String::new());
     loop {
-        let path = format!("/{}?limit={LIST_ITEMS}&continue={token}", resource.path);
-        let response = get(client, &path).await?;
-        // the page is no longer kept: the token in the error continues with newer objects
-        if response.code == 410 && !response.body.str_at(&["metadata", "continue"]).is_empty() {
-            token = response.body.str_at(&["metadata", "continue"]).to_owned();
-            continue;
-        }
-        let mut page = response.ok()?;
-        token = page.str_at(&["metadata", "continue"]).to_owned();
+        let mut page = client.page(&format!("/{}", resource.path), &token, JSON).await?;
+        token = next_page(&page);
         let items = page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
         objects.extend(items.into_iter().map(|mut value| {
             value.set_at(&["apiVersion"], Value::from(resource.api_version.as_str()));
             value.set_at(&["kind"], Value::from(resource.kind.as_str()));
-            ListedObject { value, list: resource.path.clone(), plural: resource.plural.clone() }
+            let (object, list) = (PackedObject::of(value), resource.path.clone());
+            ListedObject { object, list, plural: resource.plural.clone() }
         }));
         if token.is_empty() {
             return Ok(objects);

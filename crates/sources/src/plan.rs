@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use base::clock;
 use machinery::time::rfc3339;
-use machinery::{Value, json};
+use machinery::{Text, Value, json};
 
 use crate::capture::{Capture, Captured, CapturedLog, LogKey};
 use crate::layouts;
+use crate::packed::PackedObject;
 use crate::problems::Problems;
 
 /// The annotation of definitions and Namespaces that were inferred from objects.
@@ -27,19 +28,19 @@ pub enum Known {
 /// The resource of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownKind {
-    pub group: String,
-    pub plural: String,
+    pub group: Text,
+    pub plural: Text,
     pub namespaced: bool,
 }
 
 /// An object, and where it belongs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
-    pub group: String,
-    pub plural: String,
+    pub group: Text,
+    pub plural: Text,
     /// `namespace/name`, or `name` for objects of the cluster.
-    pub path: String,
-    pub value: Value,
+    pub path: Text,
+    pub object: PackedObject,
     pub origin: Origin,
 }
 
@@ -111,30 +112,27 @@ fn thousands(number: usize) -> String {
 
 /// A kind whose definition no source has.
 struct Inferred {
-    plural: String,
+    plural: Text,
     versions: BTreeSet<String>,
     namespaced: bool,
 }
 
 /// Group and kind.
-type GroupKind = (String, String);
+type GroupKind = (Text, Text);
 
-fn group_kind(object: &Value) -> (&str, &str, &str) {
-    let (group, version) =
-        object.str_at(&["apiVersion"]).split_once('/').unwrap_or(("", object.str_at(&["apiVersion"])));
-    (group, version, object.str_at(&["kind"]))
+fn group_kind(object: &PackedObject) -> GroupKind {
+    (object.group().into(), object.kind.clone())
 }
 
 /// The kinds that the definitions of sources define.
 fn defined(captures: &[Capture]) -> HashMap<GroupKind, KnownKind> {
-    let objects = captures.iter().flat_map(|capture| &capture.objects).map(|captured| &captured.value);
-    let definitions = objects.filter(|object| {
-        let (group, _, kind) = group_kind(object);
-        (group, kind) == (DEFINITIONS.0, "CustomResourceDefinition")
-    });
+    let objects = captures.iter().flat_map(|capture| &capture.objects).map(|captured| &captured.object);
+    let definitions =
+        objects.filter(|object| (object.group(), &*object.kind) == (DEFINITIONS.0, "CustomResourceDefinition"));
     definitions
         .map(|definition| {
-            let text = |path: &[&str]| definition.str_at(path).to_owned();
+            let definition = definition.value();
+            let text = |path: &[&str]| Text::from(definition.str_at(path));
             let kind = KnownKind {
                 group: text(&["spec", "group"]),
                 plural: text(&["spec", "names", "plural"]),
@@ -154,14 +152,14 @@ struct Kinds<'a> {
 
 impl Kinds<'_> {
     /// The resource of an object. Fails with a one-line message.
-    fn of(&self, object: &Value) -> Result<KnownKind, String> {
-        let (version, (group, _, kind)) = (object.str_at(&["apiVersion"]), group_kind(object));
+    fn of(&self, object: &PackedObject) -> Result<KnownKind, String> {
+        let (version, kind) = (&object.api_version, &object.kind);
         match (self.known)(version, kind) {
             Known::Kind(kind) => return Ok(kind),
             Known::OtherVersions => return Err(format!("{version} {kind} is not served")),
             Known::Nothing => {}
         }
-        let of_group = (group.to_owned(), kind.to_owned());
+        let of_group = group_kind(object);
         match (self.defined.get(&of_group), self.inferred.get(&of_group)) {
             (Some(kind), _) => Ok(kind.clone()),
             (None, Some(Inferred { plural, namespaced, .. })) => {
@@ -178,22 +176,21 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
     let inferred = inferred(&captures, &defined, known);
     let mut kinds = Kinds { known, defined, inferred };
     let mut plan = Plan::default();
-    let mut chosen: HashMap<(String, String, String), (usize, u64, Value)> = HashMap::new();
+    let mut chosen: HashMap<(Text, Text, Text), (usize, PackedObject)> = HashMap::new();
     for (source, capture) in captures.into_iter().enumerate() {
         plan.moment = plan.moment.max(capture.moment);
         plan.names.push(capture.name);
         plan.logs.extend(capture.logs);
         plan.problems.extend(capture.problems);
-        for Captured { mut value, path, .. } in capture.objects {
-            let resource = match kinds.of(&value) {
+        for Captured { mut object, path, .. } in capture.objects {
+            let resource = match kinds.of(&object) {
                 Ok(resource) => resource,
                 Err(why) => {
                     plan.problems.add(&path, &why);
                     continue;
                 }
             };
-            let revision = value.str_at(&["metadata", "resourceVersion"]).parse().unwrap_or_default();
-            let at = match completed(&mut value, &resource) {
+            let at = match completed(&mut object, &resource) {
                 Ok(at) => at,
                 Err(why) => {
                     plan.problems.add(&path, why);
@@ -201,16 +198,16 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
                 }
             };
             let key = (resource.group, resource.plural, at);
-            if let Some((_, other, before)) = chosen.get(&key).filter(|(of, _, _)| *of == source) {
-                if *other > revision {
+            if let Some((_, other)) = chosen.get(&key).filter(|(of, _)| *of == source) {
+                if other.revision > object.revision {
                     continue;
                 }
                 // tools write an object to several files, and Events in both of their groups
-                if *other == revision && differ(before, &value) {
+                if other.revision == object.revision && differ(other, &object) {
                     plan.problems.add(&path, "an object has the name of another one, which is not served");
                 }
             }
-            chosen.insert(key, (source, revision, value));
+            chosen.insert(key, (source, object));
         }
     }
     let stored: BTreeSet<(&str, &str)> =
@@ -221,8 +218,8 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
     plan.inferred = inferred.len();
     let mut objects: Vec<((usize, u64), Planned)> = chosen
         .into_iter()
-        .map(|((group, plural, path), (source, revision, value))| {
-            ((source, revision), Planned { group, plural, path, value, origin: Origin::Captured })
+        .map(|((group, plural, path), (source, object))| {
+            ((source, object.revision), Planned { group, plural, path, object, origin: Origin::Captured })
         })
         .collect();
     // those without a resourceVersion have an order that does not vary from run to run
@@ -247,26 +244,24 @@ fn inferred(
 ) -> BTreeMap<GroupKind, Inferred> {
     let mut found: BTreeMap<GroupKind, Inferred> = BTreeMap::new();
     for captured in captures.iter().flat_map(|capture| &capture.objects) {
-        let (group, version, kind) = group_kind(&captured.value);
-        let key = (group.to_owned(), kind.to_owned());
-        if group.is_empty()
-            || defined.contains_key(&key)
-            || known(captured.value.str_at(&["apiVersion"]), kind) != Known::Nothing
-        {
+        let object = &captured.object;
+        let (group, version, kind) = (object.group(), object.version(), &object.kind);
+        let key = group_kind(object);
+        if group.is_empty() || defined.contains_key(&key) || known(&object.api_version, kind) != Known::Nothing {
             continue;
         }
         let is_name = |name: &str| machinery::names::dns1123_subdomain(name).is_empty();
         if !is_name(group) || !is_name(version) || !is_name(&kind.to_ascii_lowercase()) {
             continue;
         }
-        let plural = || captured.plural.clone().unwrap_or_else(|| layouts::plural(&captured.path, kind));
+        let plural = || captured.plural.clone().unwrap_or_else(|| layouts::plural(&captured.path, kind)).into();
         let inferred = found.entry(key).or_insert_with(|| Inferred {
             plural: plural(),
             versions: BTreeSet::new(),
             namespaced: false,
         });
         inferred.versions.insert(version.to_owned());
-        inferred.namespaced |= !captured.value.str_at(&["metadata", "namespace"]).is_empty();
+        inferred.namespaced |= !object.namespace.is_empty();
     }
     found
 }
@@ -293,10 +288,10 @@ fn namespace(name: &str) -> Planned {
         "status": {"phase": "Active"}
     });
     Planned {
-        group: String::new(),
-        plural: "namespaces".to_owned(),
-        path: name.to_owned(),
-        value,
+        group: Text::default(),
+        plural: "namespaces".into(),
+        path: name.into(),
+        object: PackedObject::of(value),
         origin: Origin::Written,
     }
 }
@@ -330,58 +325,60 @@ fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }
     });
     value.set_at(&["spec", "versions"], Value::Array(versions.iter().map(of_version).collect()));
     Planned {
-        group: DEFINITIONS.0.to_owned(),
-        plural: DEFINITIONS.1.to_owned(),
-        path: name,
-        value,
+        group: DEFINITIONS.0.into(),
+        plural: DEFINITIONS.1.into(),
+        path: name.into(),
+        object: PackedObject::of(value),
         origin: Origin::Written,
     }
 }
 
 /// Whether two objects of one version differ.
-fn differ(one: &Value, other: &Value) -> bool {
-    one.str_at(&["apiVersion"]) == other.str_at(&["apiVersion"]) && one != other
+fn differ(one: &PackedObject, other: &PackedObject) -> bool {
+    one.api_version == other.api_version && one.text() != other.text()
 }
 
 /// Gives an object the namespace of its scope, and returns its path.
-fn completed(value: &mut Value, resource: &KnownKind) -> Result<String, &'static str> {
-    value.remove_at(&["metadata", "resourceVersion"]);
+fn completed(object: &mut PackedObject, resource: &KnownKind) -> Result<Text, &'static str> {
     let is_plain = |name: &str| {
         !name.is_empty() && name.len() <= 253 && !name.contains(['/', '\0', '%']) && name != "." && name != ".."
     };
-    let name = value.str_at(&["metadata", "name"]).to_owned();
-    if !is_plain(&name) {
+    if !is_plain(&object.name) {
         return Err("an object has no valid name");
     }
-    if !resource.namespaced {
-        value.remove_at(&["metadata", "namespace"]);
-        return Ok(name);
+    match (resource.namespaced, object.namespace.as_str()) {
+        (true, "") => object.edit(|value| value.set_at(&["metadata", "namespace"], Value::from("default"))),
+        (true, namespace) if !is_plain(namespace) => return Err("an object has no valid namespace"),
+        (false, namespace) if !namespace.is_empty() => {
+            object.edit(|value| drop(value.remove_at(&["metadata", "namespace"])));
+        }
+        _ => {}
     }
-    let namespace = match value.str_at(&["metadata", "namespace"]) {
-        "" => "default".to_owned(),
-        namespace if !is_plain(namespace) => return Err("an object has no valid namespace"),
-        namespace => namespace.to_owned(),
-    };
-    value.set_at(&["metadata", "namespace"], Value::from(namespace.as_str()));
-    Ok(format!("{namespace}/{name}"))
+    let PackedObject { namespace, name, .. } = object;
+    Ok(if resource.namespaced { format!("{namespace}/{name}").into() } else { name.clone() })
 }
 
 /// Gives an object that never was in a cluster what clients identify it by.
-fn identify(Planned { value, origin, .. }: &mut Planned, moment: i64) {
-    if value.str_at(&["metadata", "uid"]).is_empty() {
-        *origin = Origin::Written;
-        if group_kind(value) == ("", "v1", "Namespace") && value.items_at(&["spec", "finalizers"]).is_empty() {
-            // as it gets them when it is created, so that its objects are deleted with it
-            value.set_at(&["spec", "finalizers"], json!(["kubernetes"]));
-            value.set_at(&["status", "phase"], Value::from("Active"));
-        }
+fn identify(Planned { object, origin, .. }: &mut Planned, moment: i64) {
+    if object.has_uid && object.has_creation_time {
+        return;
     }
-    for (field, text) in [("uid", clock::uuid as fn() -> String), ("creationTimestamp", String::new)] {
-        if value.str_at(&["metadata", field]).is_empty() {
-            let text = if field == "uid" { text() } else { rfc3339(moment) };
-            value.set_at(&["metadata", field], Value::from(text));
+    let has_uid = object.has_uid;
+    let is_namespace = (object.api_version.as_str(), object.kind.as_str()) == ("v1", "Namespace");
+    object.edit(|value| {
+        if !has_uid {
+            *origin = Origin::Written;
+            value.set_at(&["metadata", "uid"], Value::from(clock::uuid()));
+            if is_namespace && value.items_at(&["spec", "finalizers"]).is_empty() {
+                // as it gets them when it is created, so that its objects are deleted with it
+                value.set_at(&["spec", "finalizers"], json!(["kubernetes"]));
+                value.set_at(&["status", "phase"], Value::from("Active"));
+            }
         }
-    }
+        if value.str_at(&["metadata", "creationTimestamp"]).is_empty() {
+            value.set_at(&["metadata", "creationTimestamp"], Value::from(rfc3339(moment)));
+        }
+    });
 }
 
 #[cfg(test)]
@@ -389,12 +386,12 @@ mod tests {
     use super::*;
 
     fn captured(value: Value, path: &str) -> Captured {
-        Captured { value, path: path.into(), plural: None }
+        Captured { object: PackedObject::of(value), path: path.into(), plural: None }
     }
 
     fn known(version: &str, kind: &str) -> Known {
         let kind_of = |group: &str, plural: &str, namespaced| {
-            Known::Kind(KnownKind { group: group.to_owned(), plural: plural.to_owned(), namespaced })
+            Known::Kind(KnownKind { group: group.into(), plural: plural.into(), namespaced })
         };
         match (version, kind) {
             ("v1", "Pod") => kind_of("", "pods", true),
@@ -440,7 +437,7 @@ mod tests {
             ..Capture::default()
         };
         let mut newer = object("v1", "Pod", "n", "p", 1);
-        newer.value.set_at(&["spec"], json!({"nodeName": "x"}));
+        newer.object.edit(|value| value.set_at(&["spec"], json!({"nodeName": "x"})));
         let second = Capture { name: "second".to_owned(), objects: vec![newer], ..Capture::default() };
         let plan = plan(vec![first, second], &known);
         let places: Vec<String> =
@@ -462,8 +459,8 @@ mod tests {
             ]
         );
         assert_eq!(plan.summary(), "8 objects of 5 kinds from first, second; 4 skipped, 1 kind without a definition");
-        assert_eq!(plan.objects[10].value.str_at(&["spec", "nodeName"]), "x");
-        let inferred = &plan.objects[2].value;
+        assert_eq!(plan.objects[10].object.value().str_at(&["spec", "nodeName"]), "x");
+        let inferred = plan.objects[2].object.value();
         assert_eq!(inferred.str_at(&["metadata", "annotations", INFERRED]), "true");
         assert_eq!(inferred.str_at(&["metadata", "creationTimestamp"]), "1970-01-01T00:00:05Z");
         assert_eq!(inferred.items_at(&["spec", "versions"]).len(), 2);

@@ -2,7 +2,7 @@
 
 use client::{JsonClient, Method};
 use embed::captures;
-use machinery::{Value, json, names};
+use machinery::{Text, Value, json, names};
 use sources::{Plan, Planned};
 
 use super::{WORKSPACES, delete, path, ready};
@@ -65,9 +65,10 @@ async fn load(client: &mut JsonClient, name: &str, plan: Plan) -> Result<(), Str
     let place = format!("/clusters/{name}/storage/objects");
     let (mut piece, mut bytes) = (vec![], 0);
     let mut objects = plan.objects.into_iter().peekable();
-    while let Some(Planned { group, plural, path, value, .. }) = objects.next() {
-        let text = |text: String| Value::from(text);
-        let one = json!({"group": (text(group)), "resource": (text(plural)), "path": (text(path)), "object": value});
+    while let Some(Planned { group, plural, path, object, .. }) = objects.next() {
+        let text = |text: Text| Value::from(text.as_str());
+        let object = Value::Encoded(object.text().clone());
+        let one = json!({"group": (text(group)), "resource": (text(plural)), "path": (text(path)), "object": object});
         bytes += one.to_json().len();
         piece.push(one);
         if bytes >= limits::LOAD_BYTES || objects.peek().is_none() {

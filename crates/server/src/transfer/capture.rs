@@ -1,8 +1,9 @@
 //! Captured objects in their stored form, and their loading into a new store before a server opens it.
 
 use base::request::FeatureGates;
+use bytes::Bytes;
 use kinds::CATALOGUE;
-use machinery::{Release, Value};
+use machinery::{Release, Text, Value};
 use objects::{Encoded, Key, Storage};
 use resource::builtin::{BuiltIn, DEFINITION_GROUP};
 use store::{Expected, Refused, Write as Put};
@@ -59,7 +60,6 @@ pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
 /// same manifest again would otherwise change fields that may not change.
 pub fn set_defaults(object: &mut Value) {
     if let Some(row) = row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
-        object.decode_parts();
         let shaped = row.shape(object);
         if shaped.error.is_none() {
             *object = shaped.value;
@@ -70,21 +70,42 @@ pub fn set_defaults(object: &mut Value) {
 }
 
 /// The stored form of an object. Where that is the form that clients see, nothing is changed.
-fn to_stored(mut object: Value) -> Value {
-    match row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
-        Some(row) if row.stored_as.is_some() || row.group == DEFINITION_GROUP => {
-            object.decode_parts();
-            row.to_stored(object)
-        }
-        _ => object,
+fn to_stored(object: Value) -> Value {
+    match row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])).filter(|row| has_stored_form(row)) {
+        Some(row) => row.to_stored(object),
+        None => object,
+    }
+}
+
+/// Whether the objects of a kind are stored in another form than clients see.
+fn has_stored_form(row: &BuiltIn) -> bool {
+    row.stored_as.is_some() || row.group == DEFINITION_GROUP
+}
+
+/// A value of a store.
+pub struct StoredObject {
+    key: Key,
+    bytes: Bytes,
+}
+
+impl StoredObject {
+    /// The stored form of an object of a kind, whose JSON is `text`: as this server encodes it, without resourceVersion. Strings of
+    /// `place` are the group and the plural of the resource, and the path.
+    pub fn new(place: [Text; 3], (api_version, kind): (&str, &str), text: &str) -> StoredObject {
+        let bytes = match row(api_version, kind).filter(|row| has_stored_form(row)) {
+            Some(row) => Encoded::of(&row.to_stored(Value::of_encoded(text))).body.bytes,
+            None => Bytes::copy_from_slice(text.as_bytes()),
+        };
+        let [group, plural, path] = place;
+        StoredObject { key: Key { group, plural, path }, bytes }
     }
 }
 
 /// Writes objects to a store without any, in their order: neither admitted, validated nor defaulted. Fails with a one-line message.
-pub async fn load(storage: &Storage, objects: impl IntoIterator<Item = CapturedObject>) -> Result<(), String> {
-    for CapturedObject { key, object } in objects {
+pub async fn load(storage: &Storage, objects: impl IntoIterator<Item = StoredObject>) -> Result<(), String> {
+    for StoredObject { key, bytes } in objects {
         let place = storage.layout.place(&key);
-        let sealed = storage.layout.seal(&place, object.body.bytes).map_err(|why| unreadable(&place, &why))?;
+        let sealed = storage.layout.seal(&place, bytes).map_err(|why| unreadable(&place, &why))?;
         let put = Put { key: place.bytes, expected: Expected::Absent, value: Some(sealed) };
         storage.store.commit(put).await.map_err(|refused| match refused {
             Refused::Conflict(_) => format!("{} is there twice", place.key.path),
