@@ -11,8 +11,8 @@ use machinery::Value;
 use offline::validate::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
-    Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
-    WorkspaceConfig,
+    Address, ApiConfig, Config, Controllers, CustomForm, Egress, FeatureGates, Progresses, Release, RequestConfig,
+    RuntimeConfig, Server, ServiceRanges, WorkspaceConfig,
 };
 
 use crate::accounts::KeyToMake;
@@ -59,36 +59,41 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     authentication.tokens = files.tokens()?;
     let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
     authentication.accounts = accounts;
+    let inflight_max =
+        server::InFlightMax { read_only: flags.max_requests_inflight, mutating: flags.max_mutating_requests_inflight };
+    // without the default FlowSchemas, which a capture need not have, nothing would be shared in a sensible way
+    let is_fair = flags.enable_priority_and_fairness && flags.from.is_empty();
+    let api = ApiConfig {
+        plugins: Arc::new(admission.plugins),
+        service_addresses,
+        authentication,
+        modes: server::authorization_modes(authorization),
+        proxy_identity: flags.identity.proxy_identity()?.map(Arc::new),
+        service_ranges: service_ranges(flags)?,
+        controllers,
+        seats: is_fair.then(|| inflight_max.seats()),
+        runtime,
+        gates: feature_gates,
+        compaction_interval: flags.etcd_compaction_interval,
+        progress: Progresses::new(flags.testing, sets::objects(&flags.progress)?),
+        testing: flags.testing,
+        ..ApiConfig::default()
+    };
+    let audit = Arc::new(flags.audit.audit()?);
     let config = Config {
+        api,
+        requests: RequestConfig { timeout: flags.request_timeout, inflight_max, compatible_minor, audit },
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
         replacements: files.replacements(),
-        authentication,
         authentication_file,
-        authorization,
         authorization_file,
-        plugins: admission.plugins,
         manifests: admission.manifests,
-        proxy_identity: flags.identity.proxy_identity()?,
-        service_addresses,
         advertise_address: advertised(flags.advertise_address, flags.bind_address),
         hostname: hostname(),
-        service_ranges: service_ranges(flags)?,
-        controllers,
-        feature_gates,
         flags: given.shown,
-        compatible_minor,
-        runtime,
-        compaction_interval: flags.etcd_compaction_interval,
-        request_timeout: flags.request_timeout,
-        // without the default FlowSchemas, which a capture need not have, nothing would be shared in a sensible way
-        priority_and_fairness: flags.enable_priority_and_fairness && flags.from.is_empty(),
-        inflight_max: in_flight_max(flags),
         workspaces: workspaces(flags, &socket)?,
-        testing: flags.testing,
-        progress: sets::objects(&flags.progress)?,
         capture: threads.block_on(captures::load(plan, flags.clock, &storage))?,
-        audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
@@ -335,10 +340,6 @@ fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::R
 
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
     ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
-}
-
-fn in_flight_max(flags: &Serve) -> server::InFlightMax {
-    server::InFlightMax { read_only: flags.max_requests_inflight, mutating: flags.max_mutating_requests_inflight }
 }
 
 fn texts(names: &[&str]) -> Vec<String> {

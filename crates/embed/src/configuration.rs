@@ -1,13 +1,13 @@
 //! The configuration of a server that is embedded: everything on, nothing on disk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use base::clock;
 use machinery::{Release, Value, json};
 use server::{
-    AbsentOwners, AccountOptions, Accounts, Anonymous, Audit, Authentication, AuthorizationMode, Config, Controllers,
-    Egress, EnabledPlugins, FeatureGates, InFlightMax, PluginFlags, PluginSettings, Plugins, Replacements,
-    RuntimeConfig, ServiceRanges, StaticTokens, Tls, WorkspaceConfig,
+    AbsentOwners, AccountOptions, Accounts, Anonymous, ApiConfig, Authentication, AuthorizationMode, Config,
+    Controllers, Egress, EnabledPlugins, FeatureGates, PluginFlags, PluginSettings, Plugins, Progresses, RequestConfig,
+    RuntimeConfig, StaticTokens, Tls, WorkspaceConfig,
 };
 
 use crate::limits;
@@ -62,7 +62,7 @@ impl PortCredentials {
 
 /// The configuration of a server, with the URL of its port if it has one, and its accounts. Fails with a one-line message.
 pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
-    let (runtime, feature_gates) = features(wanted, wanted.release)?;
+    let (runtime, gates) = features(wanted, wanted.release)?;
     let selection = EnabledPlugins::parse(&PluginFlags::default())?;
     let mut controllers = match (wanted.sources.is_empty(), wanted.controllers) {
         (true, _) => Controllers::parse(&[])?,
@@ -81,7 +81,7 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
         anonymous: Anonymous { enabled: true, paths: vec![] },
         ..Authentication::default()
     };
-    let mut tls = Tls { certificate: vec![], key: vec![], client_ca: vec![], proxy: None };
+    let mut tls = Tls::default();
     if let Some((credentials, _)) = &port {
         tls = credentials.tls();
         controllers.root_authority.clone_from(&credentials.certificate);
@@ -89,34 +89,26 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
         authentication.tokens = StaticTokens::parse(&line)?;
     }
     let of_workspaces = wanted.clone();
+    let settings = PluginSettings { release: wanted.release, ..PluginSettings::default() };
+    // the program that embeds the server is its only user, whose requests need no limits
+    let requests = RequestConfig { compatible_minor: gates.release().minor() - 1, ..RequestConfig::default() };
     let config = Config {
+        api: ApiConfig {
+            plugins: Arc::new(Plugins { selection, settings }),
+            authentication,
+            modes: server::authorization_modes(vec![AuthorizationMode::Rbac]),
+            controllers,
+            runtime,
+            gates,
+            compaction_interval: limits::COMPACTION,
+            progress: Progresses::new(wanted.testing, vec![]),
+            testing: wanted.testing,
+            ..ApiConfig::default()
+        },
+        requests,
         descriptors: limits::DESCRIPTORS,
         tls,
-        replacements: unchanging(),
-        authentication,
-        authentication_file: None,
-        authorization: vec![AuthorizationMode::Rbac],
-        authorization_file: None,
-        plugins: Plugins {
-            selection,
-            settings: PluginSettings { release: wanted.release, ..PluginSettings::default() },
-        },
-        manifests: vec![],
-        proxy_identity: None,
-        service_addresses: HashMap::new(),
-        advertise_address: None,
         hostname: "embedded".to_owned(),
-        service_ranges: ServiceRanges::default(),
-        controllers,
-        compatible_minor: feature_gates.release().minor() - 1,
-        feature_gates,
-        flags: BTreeMap::new(),
-        runtime,
-        compaction_interval: limits::COMPACTION,
-        request_timeout: limits::REQUEST,
-        // the program that embeds the server is its only user
-        inflight_max: InFlightMax { read_only: 0, mutating: 0 },
-        priority_and_fairness: false,
         workspaces: Some(WorkspaceConfig {
             features: Box::new(move |release| features(&of_workspaces, release)),
             url: port.map(|(_, url)| url).unwrap_or_default(),
@@ -124,13 +116,8 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
             names_hosts: false,
             egress: Egress::All,
         }),
-        testing: wanted.testing,
-        progress: vec![],
-        capture: None,
-        audit: Audit::default(),
-        tracing: None,
-        shutdown_delay: std::time::Duration::ZERO,
         grace: limits::GRACE,
+        ..Config::default()
     };
     Ok((config, accounts))
 }
@@ -140,10 +127,4 @@ fn features(wanted: &Wanted, release: Release) -> Result<(RuntimeConfig, Feature
     let gates = FeatureGates::parse(&wanted.feature_gates, release)?;
     let runtime = RuntimeConfig::parse(&wanted.runtime_config, &gates)?;
     Ok((runtime, gates))
-}
-
-/// No file of the server changes.
-fn unchanging() -> Replacements {
-    let read = || Err("there are no files".to_owned());
-    Replacements { paths: vec![], read: Box::new(read), applied: Box::new(|| Ok(())) }
 }

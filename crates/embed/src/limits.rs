@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-/// Time limit of a request; kube-apiserver's.
-pub const REQUEST: Duration = Duration::from_secs(60);
-
 /// Interval of compactions of a store that servers share, which an embedded server never does.
 pub const COMPACTION: Duration = Duration::from_secs(300);
 

@@ -41,31 +41,39 @@ pub enum Outgoing {
     Captured,
 }
 
-/// The parts that all contexts of a server share.
-#[derive(Default)]
-pub struct Blueprint {
+/// The configuration of an API. All APIs of a server share most of it.
+#[derive(Clone, Default)]
+pub struct ApiConfig {
+    /// The admission plugins of the server itself, and their settings.
     pub plugins: Arc<Plugins>,
+    /// Set by the server, from its capture.
     pub outgoing: Outgoing,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
     /// The networks that webhooks and aggregated API servers may be in, apart from those addresses.
     pub egress: Egress,
     pub authentication: Authentication,
+    /// The authorization modes, in order. Without one, all requests of users outside `system:masters` are denied.
     pub modes: Modes,
     /// Client certificate for aggregated API servers.
     pub proxy_identity: Option<Arc<Identity>>,
+    /// The ranges of cluster IPs and node ports.
     pub service_ranges: Ranges,
     pub controllers: Controllers,
     /// The seats of API priority and fairness, if it is enabled.
     pub seats: Option<SeatSupply>,
+    /// The optional APIs that are served, of the release of the feature gates.
     pub runtime: RuntimeConfig,
     pub gates: FeatureGates,
-    /// The identity of the server in the objects of the control plane.
+    /// The identity of the server in the objects of the control plane. Set by the server, from its socket.
     pub control_plane: Option<ControlPlane>,
     /// Interval of compactions of a shared store.
     pub compaction_interval: Duration,
     /// Whether admission manifests are read, whose policies and webhooks may change what controllers write.
+    /// Set by the server.
     pub has_manifests: bool,
+    /// Whether the API has `testing.pintle.dev`, whose objects can make requests fail.
+    pub testing: bool,
     /// Whether there are Progress objects, and which a new API has.
     pub progress: Progresses,
 }
@@ -104,7 +112,7 @@ pub struct Assembled {
     pub controllers: Arc<ControllerManager>,
 }
 
-impl Blueprint {
+impl ApiConfig {
     /// Loads a store, registers its resources and creates the objects that a new store lacks. Fails with a one-line message.
     pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, String> {
         let is_complete = beginning.is_complete;
@@ -116,7 +124,7 @@ impl Blueprint {
         Ok(assembled)
     }
 
-    /// Loads a store and registers its resources, see [`Blueprint::assemble`].
+    /// Loads a store and registers its resources, see [`ApiConfig::assemble`].
     pub async fn load(&self, beginning: Beginning) -> Result<Assembled, String> {
         let Beginning { storage, frozen, base, realm, observers: also, .. } = beginning;
         let (base, observed) = base.map(|base| (base.context, base.objects)).unzip();
@@ -257,12 +265,12 @@ impl Blueprint {
 impl Assembled {
     /// Starts the controllers and the other tasks of the context, until `stop` becomes true. The returned task ends when it has
     /// released the Lease of the leader.
-    pub fn start(&self, blueprint: &Blueprint, stop: &watch::Receiver<bool>) -> Option<JoinHandle<()>> {
+    pub fn start(&self, api: &ApiConfig, stop: &watch::Receiver<bool>) -> Option<JoinHandle<()>> {
         let context = &self.context;
         task::spawn("remote discovery", context.aggregation.clone().follow(stop.clone()));
-        let records = if blueprint.outgoing == Outgoing::Captured { Records::None } else { Records::Kept };
-        let candidate = controllers::start(context, &self.controllers, blueprint.compaction_interval, records, stop);
-        if let Some(plane) = &blueprint.control_plane {
+        let records = if api.outgoing == Outgoing::Captured { Records::None } else { Records::Kept };
+        let candidate = controllers::start(context, &self.controllers, api.compaction_interval, records, stop);
+        if let Some(plane) = &api.control_plane {
             let keeping = controllers::keep_control_plane(context.clone(), plane.clone(), stop.clone());
             task::spawn("control plane", keeping);
         }
@@ -325,17 +333,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_fork_shares_what_is_derived_and_runs_no_idle_controller() {
-        let (store, blueprint) = (Arc::new(Memory::default()), Blueprint::default());
-        let source = blueprint.assemble(Beginning::of(Storage::own(store.clone()))).await.unwrap();
+        let (store, api) = (Arc::new(Memory::default()), ApiConfig::default());
+        let source = api.assemble(Beginning::of(Storage::own(store.clone()))).await.unwrap();
         source.controllers.finish_work(&source.context).await;
         let objects = async || source.context.objects.frozen_at(source.context.objects.revision()).await;
         let base = Base { context: source.context.clone(), objects: objects().await.unwrap() };
         let storage = Storage::own(store.fork(0).unwrap());
         let beginning =
             Beginning { frozen: objects().await, base: Some(base), is_complete: true, ..Beginning::of(storage) };
-        let fork = blueprint.assemble(beginning).await.unwrap();
+        let fork = api.assemble(beginning).await.unwrap();
         let (_keep, stop) = watch::channel(false);
-        fork.start(&blueprint, &stop);
+        fork.start(&api, &stop);
         assert_eq!(fork.controllers.running(), [""; 0]);
 
         let names = |context: &Context| -> Vec<String> {

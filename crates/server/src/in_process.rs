@@ -5,19 +5,16 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use access::admission::PolicyExpression;
-use access::admission::plugins::Plugins;
 use access::authentication::ClientCertificate;
-use access::authorization::{self, AuthorizationMode};
-use base::request::{FeatureGates, User, encode_path};
+use base::request::{User, encode_path};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use kinds::RuntimeConfig;
 use machinery::{Status, Text, Value};
 use objects::Storage;
 use resource::{Document, Resource, Version};
 use tokio::sync::watch;
 
-use crate::assembly::{Beginning, Blueprint, Outgoing};
+use crate::assembly::{ApiConfig, Beginning, Outgoing};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, RequestBody};
 use crate::verbs::{self, Provenance, StandIn};
@@ -25,13 +22,7 @@ use crate::verbs::{self, Provenance, StandIn};
 /// The configuration of a server without connections.
 #[derive(Default)]
 pub struct InProcessConfig {
-    /// The feature gates, which have the release whose behavior is served.
-    pub feature_gates: FeatureGates,
-    /// The APIs that are enabled, of the same release.
-    pub runtime: RuntimeConfig,
-    pub plugins: Plugins,
-    /// The authorization modes, in order. Without one, all requests of users outside `system:masters` are denied.
-    pub authorization: Vec<AuthorizationMode>,
+    pub api: ApiConfig,
     /// Whether the objects are created that every cluster has: namespaces, roles, classes, APIServices.
     pub has_default_objects: bool,
 }
@@ -58,21 +49,13 @@ impl InProcess {
         let health = Arc::new(Health::new(storage.store.clone()));
         let door = Door::new(health.clone());
         let stop = watch::Sender::new(false);
-        let blueprint = Blueprint {
-            outgoing: Outgoing::None,
-            plugins: Arc::new(config.plugins),
-            modes: authorization::modes(config.authorization),
-            controllers: Controllers::none(),
-            runtime: config.runtime,
-            gates: config.feature_gates,
-            ..Blueprint::default()
-        };
+        let api = ApiConfig { outgoing: Outgoing::None, controllers: Controllers::none(), ..config.api };
         // a request for a token would wait for a key that is never made
         let no_key = "a server without connections issues no tokens".to_owned();
-        let _ = blueprint.authentication.accounts.set_signing_key(Err(no_key));
+        let _ = api.authentication.accounts.set_signing_key(Err(no_key));
         let context = match config.has_default_objects {
-            true => blueprint.assemble(Beginning::of(storage)).await?.context,
-            false => blueprint.load(Beginning::of(storage)).await?.context,
+            true => api.assemble(Beginning::of(storage)).await?.context,
+            false => api.load(Beginning::of(storage)).await?.context,
         };
         health.watch(&context.objects);
         health.loaded();

@@ -21,7 +21,7 @@ pub mod transfer;
 mod verbs;
 mod workspaces;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -35,11 +35,10 @@ pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,
     ReviewVersion, StaticTokens, TokenReviewer,
 };
-use access::authorization;
 pub use access::authorization::{
-    AccessReviewer, AuthorizationMode, DecisionTtl, parse_configuration as parse_authorization,
+    AccessReviewer, AuthorizationMode, DecisionTtl, modes as authorization_modes,
+    parse_configuration as parse_authorization,
 };
-use access::flow::SeatSupply;
 use base::metrics::{METRICS, Reload};
 pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
@@ -58,14 +57,15 @@ use prometheus_client::metrics::family::Family;
 use tokio::sync::watch;
 
 pub use self::http::{
-    Body, CapturedLogs, InFlightMax, InPlaceOfStored, LogOf, LogRun, ProxyAuthority, Tls, TlsError, VerdictOnly,
+    Body, CapturedLogs, InFlightMax, InPlaceOfStored, LogOf, LogRun, ProxyAuthority, RequestConfig, Tls, TlsError,
+    VerdictOnly,
 };
 pub use self::in_process::{Caller, InProcess, InProcessConfig, LocalApi, Mapping};
 pub use allocation::Ranges as ServiceRanges;
-use assembly::{Beginning, Blueprint, Outgoing};
+pub use assembly::ApiConfig;
+use assembly::{Beginning, Outgoing};
 pub use controllers::{AbsentOwners, CertificateSigner, Controllers};
-use progress::Progresses;
-pub use progress::{names as progress_sets, read as read_progress, set as progress_set};
+pub use progress::{Progresses, names as progress_sets, read as read_progress, set as progress_set};
 use testing::Testing;
 pub use testing::{COMPARED_HEADERS, report_checks, report_meanings};
 use verbs::Context;
@@ -78,57 +78,31 @@ pub use workspaces::{WorkspaceConfig, is_pristine, kubeconfig, workspace_of, wor
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
 
 /// The configuration of a server.
+#[derive(Default)]
 pub struct Config {
+    pub api: ApiConfig,
+    pub requests: RequestConfig,
     /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
     pub descriptors: u64,
     pub tls: Tls,
     /// The files of `tls` and of the static tokens, for reloads.
     pub replacements: Replacements,
-    pub authentication: Authentication,
     /// The file of `--authentication-config`, and its `anonymous` section.
     pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
-    /// The authorization modes, in order.
-    pub authorization: Vec<AuthorizationMode>,
     /// The file of `--authorization-config`.
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
-    /// The admission plugins of the server itself, and their settings.
-    pub plugins: Plugins,
     /// The directories of admission manifests.
     pub manifests: Vec<ManifestDirectory>,
-    /// Client certificate for aggregated API servers.
-    pub proxy_identity: Option<Identity>,
-    /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
-    pub service_addresses: HashMap<String, Address>,
     /// The address under which clients and other servers reach this one (`--advertise-address`).
     pub advertise_address: Option<IpAddr>,
     /// The host name, which identifies the server among those that share the store.
     pub hostname: String,
-    /// The ranges of cluster IPs and node ports.
-    pub service_ranges: ServiceRanges,
-    pub controllers: Controllers,
-    pub feature_gates: FeatureGates,
     /// The flags with which the server was started, for `/flagz`.
     pub flags: BTreeMap<String, String>,
-    /// The minor version of the oldest release to be compatible with.
-    pub compatible_minor: u32,
-    /// The legacy and beta APIs that are served.
-    pub runtime: RuntimeConfig,
-    /// Interval of compactions of a shared store.
-    pub compaction_interval: Duration,
-    pub request_timeout: Duration,
-    pub inflight_max: InFlightMax,
-    /// Whether API priority and fairness is enabled, which shares the sum of those limits among priority levels.
-    pub priority_and_fairness: bool,
     /// Whether workspaces are served, and how.
     pub workspaces: Option<WorkspaceConfig>,
-    /// Whether objects of `testing.pintle.dev` can make requests fail.
-    pub testing: bool,
-    /// The Progress objects that every API of the server has.
-    pub progress: Vec<Value>,
     /// The capture whose objects the storage has, if it was loaded from one.
     pub capture: Option<ServedCapture>,
-    /// The audit policy and backends.
-    pub audit: Audit,
     /// The export of traces.
     pub tracing: Option<TracingConfiguration>,
     /// Time between the signal to stop and the end of serving, during which the server is not ready.
@@ -146,65 +120,22 @@ pub struct ServedCapture {
 }
 
 impl Config {
-    /// Takes from the configuration what contexts are made with. `port` is that of the server's socket, if it has
-    /// one.
-    fn blueprint(&mut self, port: Option<u16>) -> Blueprint {
-        let InFlightMax { read_only, mutating } = self.inflight_max;
-        let is_unlimited = read_only == 0 || mutating == 0;
-        let seats = if is_unlimited { 0 } else { read_only.saturating_add(mutating) };
-        let hostname = std::mem::take(&mut self.hostname);
-        // clients of other processes cannot reach a server without a socket
-        let control_plane = port.filter(|_| self.capture.is_none()).map(|port| ControlPlane {
-            port,
-            address: self.advertise_address,
-            hostname,
-            run: Some(clock::uuid()),
-        });
-        Blueprint {
-            plugins: Arc::new(std::mem::take(&mut self.plugins)),
-            outgoing: if self.capture.is_some() { Outgoing::Captured } else { Outgoing::Network },
-            service_addresses: std::mem::take(&mut self.service_addresses),
-            egress: Egress::All,
-            authentication: self.authentication.clone(),
-            modes: authorization::modes(std::mem::take(&mut self.authorization)),
-            proxy_identity: self.proxy_identity.take().map(Arc::new),
-            service_ranges: self.service_ranges.clone(),
-            controllers: self.controllers.clone(),
-            seats: self.priority_and_fairness.then_some(SeatSupply::Own(seats)),
-            runtime: self.runtime.clone(),
-            gates: self.feature_gates.clone(),
-            control_plane,
-            compaction_interval: self.compaction_interval,
-            has_manifests: !self.manifests.is_empty(),
-            progress: Progresses::new(self.testing, std::mem::take(&mut self.progress)),
+    /// Sets what follows from other parts of the configuration. `port` is that of the server's socket, if it has one.
+    fn complete(&mut self, port: Option<u16>) {
+        self.api.has_manifests = !self.manifests.is_empty();
+        if self.capture.is_some() {
+            self.api.outgoing = Outgoing::Captured;
+            return;
         }
+        let hostname = std::mem::take(&mut self.hostname);
+        let run = Some(clock::uuid());
+        // clients of other processes cannot reach a server without a socket
+        self.api.control_plane = port.map(|port| ControlPlane { port, address: self.advertise_address, hostname, run });
     }
 
     /// The CA bundles that the server publishes.
     fn trust(&self) -> Option<Vec<(&'static str, String)>> {
-        self.capture.is_none().then(|| trust(&self.tls, &self.authentication.proxy))
-    }
-
-    /// The workspaces beside `default`, if they are served.
-    fn workspaces(
-        &mut self,
-        blueprint: &Arc<Blueprint>,
-        health: &Arc<http::Health>,
-        audit: &Arc<Audit>,
-        storage: &Storage,
-    ) -> Option<Arc<Workspaces>> {
-        Some(Workspaces::new(workspaces::Parts {
-            config: self.workspaces.take()?,
-            blueprint: blueprint.clone(),
-            health: health.clone(),
-            audit: audit.clone(),
-            request_timeout: self.request_timeout,
-            inflight_max: self.inflight_max,
-            watches_max: limits::workspace_watches_max(self.descriptors),
-            compatible_minor: self.compatible_minor,
-            storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
-            testing: self.testing,
-        }))
+        self.capture.is_none().then(|| trust(&self.tls, &self.api.authentication.proxy))
     }
 }
 
@@ -216,13 +147,20 @@ pub struct Replacement {
     pub root_authority: String,
 }
 
-/// Certificates, keys and tokens, which are reloaded when one of their files changes.
+/// Certificates, keys and tokens, which are reloaded when one of their files changes. By default, there are no files.
 pub struct Replacements {
     pub paths: Vec<PathBuf>,
     /// Reads all files. On an error, which is one line, the previous content stays in use.
     pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
     /// Called when the replacement is in use. Fails with a one-line message.
     pub applied: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+impl Default for Replacements {
+    fn default() -> Replacements {
+        let read = || Err("there are no files".to_owned());
+        Replacements { paths: vec![], read: Box::new(read), applied: Box::new(|| Ok(())) }
+    }
 }
 
 impl Replacements {
@@ -326,7 +264,7 @@ impl Listening {
         let address = listener.address().map_err(|error| error.to_string())?;
         let acceptors = listener.acceptors();
         let serving = task::spawn("listener", listener.run(stop, config.grace));
-        config.authentication.accounts.set_address(address);
+        config.api.authentication.accounts.set_address(address);
         Ok(Listening { address, acceptors, serving })
     }
 }
@@ -393,24 +331,33 @@ impl Server {
             socket.map(|socket| Listening::begin(socket, &config, door.clone(), stop.subscribe())).transpose()?;
         let address = listening.as_ref().map(|listening| listening.address);
         let trust = listening.as_ref().and_then(|_| config.trust());
-        let blueprint = Arc::new(config.blueprint(address.map(|address| address.port())));
-        let manifests = std::mem::take(&mut config.manifests);
-        let audit = Arc::new(std::mem::take(&mut config.audit));
-        let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
-        let testing = config.testing.then(|| Testing::new(config.request_timeout, Arc::default()));
+        config.complete(address.map(|address| address.port()));
+        let Config { api, requests, .. } = config;
+        let (api, audit) = (Arc::new(api), requests.audit.clone());
+        let workspaces = config.workspaces.map(|served| {
+            Workspaces::new(workspaces::Parts {
+                config: served,
+                api: api.clone(),
+                requests: requests.clone(),
+                health: health.clone(),
+                watches_max: limits::workspace_watches_max(config.descriptors),
+                storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
+            })
+        });
+        let testing = api.testing.then(|| Testing::new(requests.timeout, Arc::default()));
         let observers =
             workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
         let clock = clock_of(testing.as_ref(), config.capture.as_ref());
         let beginning = Beginning { observers, is_complete: config.capture.is_some(), ..Beginning::of(storage) };
-        let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
+        let assembled = clock::within(clock.clone(), api.assemble(beginning)).await?;
         let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
-        let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
-        manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
+        let identity = api.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
+        config.manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
         health.watch(&context.objects);
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let revision = context.objects.revision();
-        name_foreign_authority(&context, &blueprint.controllers.root_authority);
+        name_foreign_authority(&context, &api.controllers.root_authority);
         if let Some(trust) = trust {
             publish_trust(context.clone(), trust).await;
         }
@@ -421,9 +368,9 @@ impl Server {
         });
         audit.start();
         testing::keep_kinds(testing.is_some(), &context).await?;
-        blueprint.progress.keep(&context).await?;
+        api.progress.keep(&context).await?;
         testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
-        if config.testing {
+        if testing.is_some() {
             health.for_testing();
         }
         let edge = http::Edge::new(http::EdgeParts {
@@ -431,11 +378,8 @@ impl Server {
             health: health.clone(),
             open: door.open.clone(),
             stop: stop.subscribe(),
-            request_timeout: config.request_timeout,
-            inflight_max: config.inflight_max,
+            config: requests,
             flags: config.flags,
-            compatible_minor: config.compatible_minor,
-            audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
             capacity: None,
@@ -449,7 +393,7 @@ impl Server {
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(edge, branches);
         // no request waits for the first work of the controllers
-        let candidate = clock::scoped(clock.as_ref(), || assembled.start(&blueprint, &stop.subscribe()));
+        let candidate = clock::scoped(clock.as_ref(), || assembled.start(&api, &stop.subscribe()));
         let delay = config.shutdown_delay;
         Ok(Server { address, revision, stop, fault, health, audit, delay, door, serving, candidate })
     }

@@ -11,7 +11,7 @@ use objects::Storage;
 use store::{Memory, Store};
 use tokio::sync::watch;
 
-use crate::assembly::{Assembled, Beginning, Blueprint};
+use crate::assembly::{ApiConfig, Assembled, Beginning};
 use crate::controllers::ControllerManager;
 use crate::http::{Body, Client, Edge, EdgeParts, Health, OpenCount, RequestBody};
 use crate::in_process::Caller;
@@ -32,14 +32,14 @@ impl TestServer {
     }
 
     pub async fn on(store: Arc<dyn Store>) -> TestServer {
-        TestServer::of(Blueprint::default(), store).await
+        TestServer::of(ApiConfig::default(), store).await
     }
 
     /// A server with this configuration.
-    pub async fn of(blueprint: Blueprint, store: Arc<dyn Store>) -> TestServer {
+    pub async fn of(api: ApiConfig, store: Arc<dyn Store>) -> TestServer {
         let health = Arc::new(Health::new(store.clone()));
         let beginning = Beginning::of(Storage::own(store));
-        let Assembled { context, controllers } = blueprint.assemble(beginning).await.unwrap();
+        let Assembled { context, controllers } = api.assemble(beginning).await.unwrap();
         controllers.finish_work(&context).await;
         let stop = watch::Sender::new(false);
         let edge = Arc::new(Edge::new(parts(context.clone(), health, &stop)));

@@ -16,8 +16,8 @@ use http::Method;
 use machinery::{Release, Status, Value};
 use parking_lot::RwLock;
 use server::{
-    AuthorizationMode, EnabledPlugins, FeatureGates, InProcess, InProcessConfig, PluginFlags, PluginSettings, Plugins,
-    RuntimeConfig, StandIn,
+    ApiConfig, AuthorizationMode, EnabledPlugins, FeatureGates, InProcess, InProcessConfig, PluginFlags,
+    PluginSettings, Plugins, RuntimeConfig, StandIn,
 };
 use store::Memory;
 use tokio::sync::OnceCell;
@@ -83,10 +83,13 @@ impl Engine {
         let selection = EnabledPlugins::parse(&PluginFlags { disable, ..PluginFlags::default() })?;
         let settings = PluginSettings { release: options.release, ..PluginSettings::default() };
         let config = InProcessConfig {
-            feature_gates: gates,
-            runtime,
-            plugins: Plugins { selection, settings },
-            authorization: vec![AuthorizationMode::AlwaysAllow],
+            api: ApiConfig {
+                gates,
+                runtime,
+                plugins: Arc::new(Plugins { selection, settings }),
+                modes: server::authorization_modes(vec![AuthorizationMode::AlwaysAllow]),
+                ..ApiConfig::default()
+            },
             has_default_objects: options.is_bare,
         };
         let server = InProcess::start(server::Storage::own(Arc::new(Memory::default())), config).await?;

@@ -14,7 +14,7 @@ use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::status::Reason;
-use machinery::{Status, Text, Value};
+use machinery::{Release, Status, Text, Value};
 use objects::Stored;
 
 use super::arrival::Arrival;
@@ -66,6 +66,28 @@ impl std::ops::Deref for Edge {
     }
 }
 
+/// How the APIs of a server serve requests.
+#[derive(Clone)]
+pub struct RequestConfig {
+    pub timeout: std::time::Duration,
+    pub inflight_max: InFlightMax,
+    /// The minor version of the oldest release to be compatible with.
+    pub compatible_minor: u32,
+    /// The audit policy and backends.
+    pub audit: Arc<Audit>,
+}
+
+impl Default for RequestConfig {
+    fn default() -> RequestConfig {
+        RequestConfig {
+            timeout: limits::REQUEST_TIMEOUT,
+            inflight_max: InFlightMax::default(),
+            compatible_minor: Release::default().minor() - 1,
+            audit: Arc::default(),
+        }
+    }
+}
+
 /// The parts of an [`Edge`] that other components share with it, and its configuration.
 pub struct EdgeParts {
     pub context: Arc<Context>,
@@ -73,11 +95,8 @@ pub struct EdgeParts {
     /// Open connections and WebSockets, which a shutdown waits for.
     pub open: Arc<OpenCount>,
     pub stop: tokio::sync::watch::Receiver<bool>,
-    pub request_timeout: std::time::Duration,
-    pub inflight_max: InFlightMax,
+    pub config: RequestConfig,
     pub flags: BTreeMap<String, String>,
-    pub compatible_minor: u32,
-    pub audit: Arc<Audit>,
     /// Intercepts authorized requests, if present.
     pub interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
@@ -114,15 +133,15 @@ impl EdgeParts {
         stop: tokio::sync::watch::Receiver<bool>,
     ) -> EdgeParts {
         EdgeParts {
-            compatible_minor: context.registry.release().minor() - 1,
+            config: RequestConfig {
+                compatible_minor: context.registry.release().minor() - 1,
+                ..RequestConfig::default()
+            },
             context,
             health,
             open,
             stop,
-            request_timeout: limits::REQUEST_TIMEOUT,
-            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
             flags: BTreeMap::new(),
-            audit: Arc::default(),
             interceptor: None,
             clock: None,
             capacity: None,
@@ -137,7 +156,7 @@ impl Edge {
         let (registry, aggregation) = (parts.context.registry.clone(), parts.context.aggregation.clone());
         let gates = registry.gates().clone();
         publish(&gates);
-        let version = super::health::version(registry.release(), parts.compatible_minor);
+        let version = super::health::version(registry.release(), parts.config.compatible_minor);
         super::measure::version(&version);
         Edge {
             version,
@@ -147,7 +166,7 @@ impl Edge {
             served: Media::served(gates.cbor()),
             compresses: gates.compression(),
             closes_anonymous: gates.closing_anonymous(),
-            inflight: InFlight::new(parts.inflight_max),
+            inflight: InFlight::new(parts.config.inflight_max),
             panics: AtomicU64::new(0),
             impersonation: Impersonation::new(gates.constrained_impersonation()),
             parts,

@@ -176,7 +176,7 @@ impl Edge {
         let mut remarks = CredentialWarnings::default();
         let identified = tokio::time::timeout_at(until, self.identify(client, headers, info, &mut remarks)).await;
         let identified = identified.map_err(|_| out_of_time(reply))?;
-        if self.audit.is_on() {
+        if self.config.audit.is_on() {
             reply.audit_context = self.record(arrival, info, identified.as_ref().ok());
         }
         reply.warnings = remarks.warnings;
@@ -226,7 +226,7 @@ impl Edge {
             agent: headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
             sources: &audit::source_addresses(headers, arrival.client.address),
         };
-        self.audit.begin(subject, arrival.received)
+        self.config.audit.begin(subject, arrival.received)
     }
 
     /// Waits for a seat of API priority and fairness or, if that is disabled, checks the in-flight limits.
@@ -251,13 +251,13 @@ impl Edge {
     fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration, Status> {
         let text = info.query.get("timeout").unwrap_or_default();
         if text.is_empty() || info.is_long_running() {
-            return Ok(self.request_timeout);
+            return Ok(self.config.timeout);
         }
         let given = machinery::time::parse_duration(text).map_err(|error| {
             let why = wording::duration_error(&error, text);
             Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
         })?;
-        Ok(if given.is_zero() { self.request_timeout } else { given.min(self.request_timeout) })
+        Ok(if given.is_zero() { self.config.timeout } else { given.min(self.config.timeout) })
     }
 
     /// Authenticates the client by its certificate or the headers, and counts the attempt.

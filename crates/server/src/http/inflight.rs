@@ -2,18 +2,27 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use access::flow::SeatSupply;
 use base::metrics::{METRICS, RequestKind};
 use base::request::{RequestInfo, User, Verb};
 use http::Method;
 use prometheus_client::metrics::gauge::Gauge;
 
 /// The maximum numbers of requests in flight, not counting watches; 0 is unlimited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InFlightMax {
     /// `get` and `list`.
     pub read_only: usize,
     /// All other verbs.
     pub mutating: usize,
+}
+
+impl InFlightMax {
+    /// The seats of API priority and fairness, which shares the sum of the limits among priority levels.
+    pub fn seats(self) -> SeatSupply {
+        let is_unlimited = self.read_only == 0 || self.mutating == 0;
+        SeatSupply::Own(if is_unlimited { 0 } else { self.read_only.saturating_add(self.mutating) })
+    }
 }
 
 /// The requests in flight.

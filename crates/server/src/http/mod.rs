@@ -42,7 +42,7 @@ mod zpages;
 
 pub use body::Body;
 pub use captured_log::{CapturedLogs, LogOf, LogRun};
-pub use chain::{Edge, EdgeParts, HttpResponse, InPlaceOfStored, VerdictOnly};
+pub use chain::{Edge, EdgeParts, HttpResponse, InPlaceOfStored, RequestConfig, VerdictOnly};
 pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;

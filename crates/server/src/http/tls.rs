@@ -26,6 +26,7 @@ use tokio_rustls::server::TlsStream;
 use super::client::Client;
 
 /// The serving certificate with its key, and the CA bundle of clients, in PEM.
+#[derive(Default)]
 pub struct Tls {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,

@@ -4,8 +4,11 @@ mod legacy;
 mod mutations;
 mod users;
 
+use access::authorization::{self, AuthorizationMode};
+use base::request::FeatureGates;
 use http::Method;
 use http_body_util::BodyExt as _;
+use kinds::RuntimeConfig;
 use machinery::json;
 use objects::Storage;
 use store::Memory;
@@ -16,8 +19,9 @@ struct Served(InProcess);
 
 impl Served {
     async fn start() -> Served {
-        let modes = vec![AuthorizationMode::AlwaysAllow];
-        let config = InProcessConfig { authorization: modes, has_default_objects: true, ..InProcessConfig::default() };
+        let modes = authorization::modes(vec![AuthorizationMode::AlwaysAllow]);
+        let api = ApiConfig { modes, ..ApiConfig::default() };
+        let config = InProcessConfig { api, has_default_objects: true };
         Served(InProcess::start(Storage::own(Arc::new(Memory::default())), config).await.unwrap())
     }
 

@@ -8,15 +8,15 @@ use store::Memory;
 
 use super::plan::Plan;
 use super::{Progresses, names, read, set};
-use crate::assembly::Blueprint;
+use crate::assembly::ApiConfig;
 use crate::test_server::TestServer;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn server(objects: Vec<Value>) -> TestServer {
     let progress = Progresses::new(true, objects);
-    let blueprint = Blueprint { progress: progress.clone(), ..Blueprint::default() };
-    let server = TestServer::of(blueprint, Arc::new(Memory::default())).await;
+    let api = ApiConfig { progress: progress.clone(), ..ApiConfig::default() };
+    let server = TestServer::of(api, Arc::new(Memory::default())).await;
     progress.keep(&server.context).await.unwrap();
     server.controllers.finish_work(&server.context).await;
     server

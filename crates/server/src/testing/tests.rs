@@ -16,7 +16,7 @@ use store::Memory;
 use tokio::sync::watch;
 
 use super::{KeptObservations, Testing};
-use crate::assembly::{Beginning, Blueprint};
+use crate::assembly::{ApiConfig, Beginning};
 use crate::controllers::Controllers;
 use crate::http::{Body, Edge, EdgeParts, Health};
 use crate::limits;
@@ -55,16 +55,16 @@ impl TestServer {
         let health = Arc::new(Health::new(storage.store.clone()));
         let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
         let controllers = controllers.unwrap_or_default();
-        let blueprint = Blueprint { modes, controllers, ..Blueprint::default() };
+        let api = ApiConfig { modes, controllers, ..ApiConfig::default() };
         let testing = Testing::new(Duration::from_secs(60), kept);
         let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
         let clock = Some(testing.clock().clone());
-        let assembled = clock::within(clock, blueprint.assemble(beginning)).await.unwrap();
+        let assembled = clock::within(clock, api.assemble(beginning)).await.unwrap();
         let stop = watch::Sender::new(false);
         super::keep_kinds(true, &assembled.context).await.unwrap();
         super::start(&testing, &assembled, stop.subscribe());
         if runs {
-            clock::scoped(Some(testing.clock()), || assembled.start(&blueprint, &stop.subscribe()));
+            clock::scoped(Some(testing.clock()), || assembled.start(&api, &stop.subscribe()));
         }
         let edge = Arc::new(Edge::new(EdgeParts {
             interceptor: Some(testing.clone().interceptor()),

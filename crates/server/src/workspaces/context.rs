@@ -19,7 +19,7 @@ use super::content::{Begun, Contents};
 use super::definition::{GROUP, PLURAL, RunningControllers, is_of_workspaces};
 use super::manager::Workspaces;
 use super::workspace::{Entered, Opened, Workspace};
-use crate::assembly::{Beginning, Blueprint};
+use crate::assembly::{ApiConfig, Beginning};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
 use crate::testing::{self, Testing};
 use crate::verbs;
@@ -36,7 +36,7 @@ impl Workspaces {
             }
             let mut content = workspace.content();
             if let Contents::Empty(_) = content {
-                let release = workspace.release().unwrap_or(workspaces.parts.blueprint.runtime.release);
+                let release = workspace.release().unwrap_or(workspaces.parts.api.runtime.release);
                 workspace.begin(&*workspaces.empty_api(release).await?);
                 content = workspace.content();
             }
@@ -54,11 +54,11 @@ impl Workspaces {
         let spec = workspace.spec();
         let empty_api = self.empty_api(spec.release.unwrap_or(begun.release)).await?;
         let mut at_rest = None;
-        let blueprint = match spec.controllers {
-            RunningControllers::All => &empty_api.blueprint,
+        let api = match spec.controllers {
+            RunningControllers::All => &empty_api.config,
             RunningControllers::None => {
-                let own = self.blueprint(empty_api.blueprint.runtime.release)?;
-                at_rest.insert(Blueprint { controllers: own.controllers.clone().at_rest(), ..own })
+                let own = self.api_config(empty_api.config.runtime.release)?;
+                at_rest.insert(ApiConfig { controllers: own.controllers.clone().at_rest(), ..own })
             }
         };
         let prefix = Text::from(format!("{BRANCHES}{}", workspace.name));
@@ -67,15 +67,15 @@ impl Workspaces {
         let frozen = begun.frozen().await;
         let base = Some(empty_api.base().await?);
         // another release creates other objects when it starts
-        let is_complete = begun.is_complete && blueprint.runtime.release == begun.release;
-        let testing =
-            self.parts.testing.then(|| Testing::new(self.parts.request_timeout, workspace.observations.clone()));
+        let is_complete = begun.is_complete && api.runtime.release == begun.release;
+        let mut requests = self.parts.requests.clone();
+        let testing = api.testing.then(|| Testing::new(requests.timeout, workspace.observations.clone()));
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
         // every line of the log names the workspace, including lines of background tasks
         let span = tracing::error_span!("workspace", name = %workspace.name);
-        let assembling = clock::within(clock.clone(), blueprint.assemble(beginning)).instrument(span.clone());
+        let assembling = clock::within(clock.clone(), api.assemble(beginning)).instrument(span.clone());
         let assembled = assembling.await?;
         if begun.has_workspaces {
             hide_workspaces(&assembled.context.objects).await?;
@@ -83,7 +83,7 @@ impl Workspaces {
         let stop = watch::Sender::new(false);
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
-            blueprint.progress.keep(&assembled.context).await?;
+            api.progress.keep(&assembled.context).await?;
         }
         // the cluster id is the workspace's uid, so that it stays the same after a reset and on every server
         if let Err(status) = verbs::identify(&assembled.context, &workspace.uid).await {
@@ -91,10 +91,13 @@ impl Workspaces {
         }
         testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if !spec.template {
-            span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe())));
+            span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(api, &stop.subscribe())));
         }
         let limit = spec.limits.requests_in_flight;
-        let of_workspace = InFlightMax { read_only: limit, mutating: limit };
+        if limit > 0 {
+            requests.inflight_max = InFlightMax { read_only: limit, mutating: limit };
+        }
+        requests.compatible_minor = requests.compatible_minor.min(api.runtime.release.minor() - 1);
         let open = Arc::new(OpenCount::new());
         let capacity = WorkspaceCapacity::new(Arc::downgrade(workspace), Arc::downgrade(&assembled.context.objects));
         let edge = Edge::new(EdgeParts {
@@ -102,11 +105,8 @@ impl Workspaces {
             health: self.parts.health.clone(),
             open: open.clone(),
             stop: stop.subscribe(),
-            request_timeout: self.parts.request_timeout,
-            inflight_max: if limit > 0 { of_workspace } else { self.parts.inflight_max },
+            config: requests,
             flags: BTreeMap::new(),
-            compatible_minor: self.parts.compatible_minor.min(blueprint.runtime.release.minor() - 1),
-            audit: self.parts.audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock,
             capacity: Some(Arc::new(capacity)),

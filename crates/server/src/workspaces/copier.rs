@@ -291,7 +291,7 @@ impl Workspaces {
 
     /// Determines what a workspace is copied from, and the release that it emulates.
     async fn resolve(&self, resource: &Resource, claim: &Claim) -> Result<(CopyFrom, Release), NotCopied> {
-        let (spec, of_server) = (&claim.spec, self.parts.blueprint.runtime.release);
+        let (spec, of_server) = (&claim.spec, self.parts.api.runtime.release);
         let release = |of_source: Option<Release>| spec.release.or(of_source).unwrap_or(of_server);
         let failed = |why: String| Err(NotCopied::Failed(why));
         let Some(name) = &spec.from else { return Ok((CopyFrom::Empty, release(claim.status.release))) };

@@ -11,7 +11,7 @@ use store::{BranchSource, Entry, Expected, Memory, Store, Write};
 use super::content::revision_of;
 use super::label::pristine_id;
 use super::manager::{EmptyApi, Workspaces};
-use crate::assembly::{Base, Beginning, Blueprint};
+use crate::assembly::{ApiConfig, Base, Beginning};
 use crate::testing;
 use crate::verbs::Context;
 use crate::verbs::control_plane::ControlPlane;
@@ -20,7 +20,7 @@ impl Workspaces {
     /// Makes the empty API of the server's own release ahead of time.
     pub(super) async fn prepare(self: Arc<Self>) {
         // ignored: it fails again for the first workspace, whose user gets the error
-        let _ = self.empty_api(self.parts.blueprint.runtime.release).await;
+        let _ = self.empty_api(self.parts.api.runtime.release).await;
     }
 
     /// The empty API of a release. It is made when it is first needed.
@@ -29,7 +29,7 @@ impl Workspaces {
         if let Some(known) = all.get(&release) {
             return Ok(known.clone());
         }
-        let blueprint = self.blueprint(release)?;
+        let api = self.api_config(release)?;
         let in_memory = || Storage { store: Arc::new(Memory::default()), layout: self.layout().clone() };
         let storage = match &self.log {
             None => in_memory(),
@@ -40,7 +40,7 @@ impl Workspaces {
                     None => {
                         // made in memory and then copied, because in the log each write would wait for a sync of its
                         // own
-                        let made = self.make_empty(&blueprint, in_memory()).await?;
+                        let made = self.make_empty(&api, in_memory()).await?;
                         let branch = log.log.begin(id.as_bytes(), BranchSource::Nothing, b"");
                         let branch = branch.ok_or("the store has no branches")?;
                         copy(&**made.objects.store(), &*branch).await?;
@@ -50,47 +50,39 @@ impl Workspaces {
                 Storage { store, ..in_memory() }
             }
         };
-        let context = self.make_empty(&blueprint, storage).await?;
-        let made = Arc::new(EmptyApi { blueprint, context });
+        let context = self.make_empty(&api, storage).await?;
+        let made = Arc::new(EmptyApi { config: api, context });
         all.insert(release, made.clone());
         Ok(made)
     }
 
     /// Makes an empty API in a store, or completes one. The work of its controllers is done once, and it serves no
     /// requests.
-    async fn make_empty(&self, blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
-        let assembled = blueprint.assemble(Beginning::of(storage)).await?;
-        testing::keep_kinds(self.parts.testing, &assembled.context).await?;
-        blueprint.progress.keep(&assembled.context).await?;
+    async fn make_empty(&self, api: &ApiConfig, storage: Storage) -> Result<Arc<Context>, String> {
+        let assembled = api.assemble(Beginning::of(storage)).await?;
+        testing::keep_kinds(api.testing, &assembled.context).await?;
+        api.progress.keep(&assembled.context).await?;
         // the work of the controllers is done here once instead of in every workspace
         assembled.controllers.finish_work(&assembled.context).await;
         Ok(assembled.context)
     }
 
-    /// The blueprint of workspaces' contexts. They do not get the client certificate for aggregated API servers:
+    /// The configuration of workspaces. They do not get the client certificate for aggregated API servers:
     /// those trust the users that its holder names, and the owner of a workspace decides who its users are. For the
     /// same reason, their controllers do not get the key of the server's certificate authority.
-    pub(super) fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
+    pub(super) fn api_config(&self, release: Release) -> Result<ApiConfig, String> {
         let (runtime, gates) = (self.parts.config.features)(release)?;
-        let own = &self.parts.blueprint;
-        Ok(Blueprint {
-            plugins: own.plugins.clone(),
-            outgoing: own.outgoing,
-            service_addresses: own.service_addresses.clone(),
+        let own = &self.parts.api;
+        Ok(ApiConfig {
             egress: self.parts.config.egress.clone(),
-            authentication: own.authentication.clone(),
-            modes: own.modes.clone(),
             proxy_identity: None,
-            service_ranges: own.service_ranges.clone(),
             controllers: own.controllers.of_workspace(self.membership.get().cloned()),
             seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,
             // only servers have a Lease in the control plane, and a workspace is not one
             control_plane: own.control_plane.clone().map(|plane| ControlPlane { run: None, ..plane }),
-            compaction_interval: own.compaction_interval,
-            has_manifests: own.has_manifests,
-            progress: own.progress.clone(),
+            ..ApiConfig::clone(own)
         })
     }
 }

@@ -69,7 +69,7 @@ impl Workspaces {
         if !host.is_empty() {
             cluster.set_at(&["tls-server-name"], Value::from(host));
         }
-        let authority = &self.parts.blueprint.controllers.root_authority;
+        let authority = &self.parts.api.controllers.root_authority;
         if !authority.is_empty() {
             let encoded = base64::engine::general_purpose::STANDARD.encode(authority);
             cluster.set_at(&["certificate-authority-data"], Value::from(encoded));

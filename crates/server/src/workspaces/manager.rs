@@ -4,7 +4,6 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 
-use access::audit::Audit;
 use access::flow::{SeatPool, SeatSupply};
 use base::clock;
 use base::request::FeatureGates;
@@ -24,9 +23,9 @@ use super::label::pristine_id;
 use super::log::InLog;
 use super::memory::InMemory;
 use super::workspace::Workspace;
-use crate::assembly::{Blueprint, Observer};
+use crate::assembly::{ApiConfig, Observer};
 use crate::controllers::Membership;
-use crate::http::{BRANCHES, Edge, Health, InFlightMax};
+use crate::http::{BRANCHES, Edge, Health, RequestConfig};
 use crate::verbs::{self, Context, SERVER, Subresource};
 
 /// The error of a fork of the origin of `default`.
@@ -52,24 +51,19 @@ pub struct WorkspaceConfig {
 /// The parts of the server that workspaces use.
 pub struct Parts {
     pub config: WorkspaceConfig,
-    pub blueprint: Arc<Blueprint>,
+    pub api: Arc<ApiConfig>,
+    pub requests: RequestConfig,
     pub health: Arc<Health>,
-    pub audit: Arc<Audit>,
-    pub request_timeout: std::time::Duration,
-    pub inflight_max: InFlightMax,
     /// The number of watches of a workspace that sets no limit.
     pub watches_max: usize,
-    pub compatible_minor: u32,
     /// The store of `default`, and its layout. Durable workspaces have the same layout, so that values are encrypted
     /// alike.
     pub storage: Storage,
-    /// Whether workspaces serve `testing.pintle.dev`.
-    pub testing: bool,
 }
 
 /// An empty API: no user has created an object in it. New workspaces share its context.
 pub struct EmptyApi {
-    pub blueprint: Blueprint,
+    pub config: ApiConfig,
     pub context: Arc<Context>,
 }
 
@@ -112,9 +106,9 @@ pub struct ManagerState {
 impl Workspaces {
     /// The workspaces of a server, without any at first.
     pub fn new(parts: Parts) -> Arc<Workspaces> {
-        let seats = parts.blueprint.seats.as_ref().map(SeatSupply::seats);
+        let seats = parts.api.seats.as_ref().map(SeatSupply::seats);
         let seats = seats.map(|seats| Arc::new(SeatPool::new(seats, PLURAL)));
-        let (store, release) = (&parts.storage.store, parts.blueprint.runtime.release);
+        let (store, release) = (&parts.storage.store, parts.api.runtime.release);
         let copies = |copying| Arc::new(Copies { copying, release, run: clock::uuid(), deleted: Mutex::default() });
         Arc::new(Workspaces {
             log: store.clone().branching().map(|log| Arc::new(InLog { log })),
@@ -274,7 +268,7 @@ impl Sources for Workspaces {
             return Err(BEGAN_EMPTY.to_owned());
         }
         let home = self.home().ok_or("the server is stopping")?;
-        let begun = Begun::found(self.parts.storage.store.clone(), self.parts.blueprint.runtime.release);
+        let begun = Begun::found(self.parts.storage.store.clone(), self.parts.api.runtime.release);
         let begun = Begun { has_workspaces: true, is_complete: true, ..begun };
         let (activity, point) = (SourceUse::InUse(home.context.objects.clone()), spec.fork_point);
         fork(ForkSource::Begun(BegunSource { name, branch: None, begun, activity, point }))
@@ -283,7 +277,7 @@ impl Sources for Workspaces {
 
 impl Sources for EmptyApi {
     fn fork(&self, _spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, String> {
-        let (release, objects) = (self.blueprint.runtime.release, &self.context.objects);
+        let (release, objects) = (self.config.runtime.release, &self.context.objects);
         let store = objects.store().clone();
         let decoded = Decoded { objects: Arc::downgrade(objects), at: Some(revision_of(&*store)) };
         let begun = Begun { is_fresh: true, is_complete: true, decoded, ..Begun::found(store, release) };

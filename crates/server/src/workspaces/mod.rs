@@ -59,7 +59,7 @@ pub async fn start(
         task::spawn("empty API", workspaces.clone().prepare());
     }
     if let Some(copies) = workspaces.copies.clone() {
-        if !workspaces.parts.blueprint.controllers.alone {
+        if !workspaces.parts.api.controllers.alone {
             let _ = workspaces.membership.set(Membership::begin(&home.context, &stop));
         }
         task::spawn("copies of workspaces", copier::run(workspaces.clone(), copies, leads.clone(), stop.clone()));

@@ -153,7 +153,7 @@ impl Workspaces {
         }
         let id = found.uid.as_bytes();
         let is_reset = label.reset != found.spec.reset;
-        let release = label.release.unwrap_or(self.parts.blueprint.runtime.release);
+        let release = label.release.unwrap_or(self.parts.api.runtime.release);
         let has_workspaces = label.has_workspaces;
         let label = Label { reset: found.spec.reset.clone(), ..label };
         let store = if is_reset { log.reset(id, &label.encode()) } else { log.branch(id) };

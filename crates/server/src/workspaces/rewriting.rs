@@ -69,7 +69,7 @@ impl Workspaces {
         }
         let workspace = self.workspace(name).ok_or_else(not_found)?;
         let wanted = Wanted(Query::parse(query).all("resource").map(str::to_owned).collect());
-        let rewritten = tokio::time::timeout(self.parts.request_timeout, self.rewrite_all(&workspace, &wanted)).await;
+        let rewritten = tokio::time::timeout(self.parts.requests.timeout, self.rewrite_all(&workspace, &wanted)).await;
         let out_of_time = |_| Status::new(Reason::Timeout, "not all values could be written in time; try again");
         let RewriteCounts { objects, written, refused, for_reset } =
             rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why))?;

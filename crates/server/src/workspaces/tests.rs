@@ -20,8 +20,8 @@ mod durable;
 mod tenants;
 
 use super::{Parts, WorkspaceConfig, Workspaces};
-use crate::assembly::{Beginning, Blueprint};
-use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax};
+use crate::assembly::{ApiConfig, Beginning};
+use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, RequestConfig};
 use crate::in_process::Caller;
 use crate::test_server::{self, administrator as admin, request};
 
@@ -43,8 +43,8 @@ fn user(name: &str) -> Arc<Client> {
 }
 
 /// A server whose only authorizer is RBAC.
-fn blueprint() -> Blueprint {
-    Blueprint { modes: authorization::modes(vec![AuthorizationMode::Rbac]), ..Blueprint::default() }
+fn api_config() -> ApiConfig {
+    ApiConfig { modes: authorization::modes(vec![AuthorizationMode::Rbac]), ..ApiConfig::default() }
 }
 
 impl TestServer {
@@ -58,13 +58,14 @@ impl TestServer {
 
     /// A server with this number of seats, if API priority and fairness is to be enabled.
     async fn with(store: Arc<dyn Store>, seats: Option<usize>) -> TestServer {
-        Self::of(store, Blueprint { seats: seats.map(SeatSupply::Own), ..blueprint() }, Audit::default()).await
+        Self::of(store, ApiConfig { seats: seats.map(SeatSupply::Own), ..api_config() }, Audit::default()).await
     }
 
-    async fn of(store: Arc<dyn Store>, blueprint: Blueprint, audit: Audit) -> TestServer {
+    async fn of(store: Arc<dyn Store>, api: ApiConfig, audit: Audit) -> TestServer {
         let storage = Storage::own(store);
         let health = Arc::new(Health::new(storage.store.clone()));
-        let (audit, blueprint) = (Arc::new(audit), Arc::new(blueprint));
+        let requests = RequestConfig { audit: Arc::new(audit), ..RequestConfig::default() };
+        let api = Arc::new(api);
         let features = |release| {
             let gates = FeatureGates::parse(&[], release)?;
             Ok((RuntimeConfig::parse(&[], &gates)?, gates))
@@ -78,23 +79,18 @@ impl TestServer {
         };
         let parts = Parts {
             config,
-            blueprint: blueprint.clone(),
+            api: api.clone(),
             health: health.clone(),
-            audit: audit.clone(),
-            request_timeout: Duration::from_secs(60),
-            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
+            requests: requests.clone(),
             watches_max: 2,
-            compatible_minor: 36,
             storage: Storage::own(storage.store.clone()),
-            testing: false,
         };
         let workspaces = Workspaces::new(parts);
-        let assembled = blueprint
-            .assemble(Beginning { observers: vec![workspaces.observer()], ..Beginning::of(storage) })
-            .await
-            .unwrap();
+        let assembled =
+            api.assemble(Beginning { observers: vec![workspaces.observer()], ..Beginning::of(storage) }).await.unwrap();
         let stop = watch::Sender::new(false);
-        let home = Arc::new(Edge::new(EdgeParts { audit, ..test_server::parts(assembled.context, health, &stop) }));
+        let home =
+            Arc::new(Edge::new(EdgeParts { config: requests, ..test_server::parts(assembled.context, health, &stop) }));
         let (_, leads) = watch::channel(true);
         super::start(Some(workspaces.clone()), &home, leads, stop.subscribe()).await.unwrap();
         TestServer { home, workspaces, stop }

@@ -20,7 +20,7 @@ async fn server(apis: &[&str]) -> TestServer {
     let apis: Vec<String> = apis.iter().map(|api| format!("{api}=true")).collect();
     let gates = FeatureGates::parse(&[], Release::NEWEST).unwrap();
     let runtime = RuntimeConfig::parse(&apis, &gates).unwrap();
-    TestServer::of(Blueprint { gates, runtime, ..Blueprint::default() }, Arc::new(Memory::default())).await
+    TestServer::of(ApiConfig { gates, runtime, ..ApiConfig::default() }, Arc::new(Memory::default())).await
 }
 
 async fn with_beta() -> TestServer {

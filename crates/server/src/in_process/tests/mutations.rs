@@ -63,8 +63,8 @@ fn boat(name: &str, spec: Value) -> Value {
 async fn one_policy_in_both_versions() {
     let runtime =
         RuntimeConfig::parse(&["admissionregistration.k8s.io/v1beta1=true".to_owned()], &FeatureGates::default());
-    let blueprint = Blueprint { runtime: runtime.unwrap(), ..Blueprint::default() };
-    let server = TestServer::of(blueprint, Arc::new(Memory::default())).await;
+    let api = ApiConfig { runtime: runtime.unwrap(), ..ApiConfig::default() };
+    let server = TestServer::of(api, Arc::new(Memory::default())).await;
     let at = |version: &str| format!("{GROUP}/{version}/mutatingadmissionpolicies");
     for written in ["v1", "v1beta1"] {
         let mutations = json!([(json_patch("[JSONPatch{op: 'test', path: '/a', value: 1}]"))]);
@@ -234,8 +234,8 @@ async fn parameters_of_policies() {
 /// A server that checks the types of ValidatingAdmissionPolicies.
 async fn checking() -> TestServer {
     let switches = ["*".to_owned(), "validatingadmissionpolicy-status-controller".to_owned()];
-    let blueprint = Blueprint { controllers: Controllers::parse(&switches).unwrap(), ..Blueprint::default() };
-    with_boats(TestServer::of(blueprint, Arc::new(Memory::default())).await).await
+    let api = ApiConfig { controllers: Controllers::parse(&switches).unwrap(), ..ApiConfig::default() };
+    with_boats(TestServer::of(api, Arc::new(Memory::default())).await).await
 }
 
 /// The status of a policy when controllers have nothing to do.

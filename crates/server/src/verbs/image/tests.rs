@@ -10,7 +10,7 @@ use store::Memory;
 
 use super::super::{SERVER, bootstrap, change_as};
 use super::*;
-use crate::assembly::{Assembled, Beginning, Blueprint};
+use crate::assembly::{ApiConfig, Assembled, Beginning};
 use crate::controllers::Controllers;
 
 /// The kinds whose default objects are recorded. Namespaces come first.
@@ -33,19 +33,19 @@ fn all_switches() -> impl Iterator<Item = Switches> {
 }
 
 /// A server of a release with its default configuration.
-fn blueprint(release: Release, switches: Switches) -> Blueprint {
+fn api_config(release: Release, switches: Switches) -> ApiConfig {
     let gates = FeatureGates::of(release);
-    Blueprint {
+    ApiConfig {
         runtime: RuntimeConfig::parse(&[], &gates).unwrap(),
         controllers: if switches.aggregation { Controllers::default() } else { Controllers::none() },
         seats: switches.fairness.then_some(SeatSupply::Own(600)),
         gates,
-        ..Blueprint::default()
+        ..ApiConfig::default()
     }
 }
 
-async fn load(blueprint: &Blueprint) -> Assembled {
-    blueprint.load(Beginning::of(objects::Storage::own(Arc::new(Memory::default())))).await.unwrap()
+async fn load(api: &ApiConfig) -> Assembled {
+    api.load(Beginning::of(objects::Storage::own(Arc::new(Memory::default())))).await.unwrap()
 }
 
 /// A stored object with placeholders in place of its uid and its times.
@@ -75,7 +75,7 @@ fn templates(context: &Context) -> Vec<(usize, String, String)> {
 
 /// Compares with what the pipeline and the controllers store.
 async fn made(release: Release, switches: Switches) -> Vec<(usize, String, String)> {
-    let Assembled { context, controllers } = load(&blueprint(release, switches)).await;
+    let Assembled { context, controllers } = load(&api_config(release, switches)).await;
     bootstrap(&context, None, None).await.unwrap();
     controllers.finish_work(&context).await;
     templates(&context)
@@ -118,9 +118,9 @@ async fn image_is_what_pipeline_and_controllers_store() {
 async fn new_server_has_what_pipeline_and_controllers_store() {
     for release in Release::ALL {
         for switches in all_switches() {
-            let blueprint = blueprint(release, switches);
+            let api = api_config(release, switches);
             let storage = objects::Storage::own(Arc::new(Memory::default()));
-            let Assembled { context, controllers } = blueprint.assemble(Beginning::of(storage)).await.unwrap();
+            let Assembled { context, controllers } = api.assemble(Beginning::of(storage)).await.unwrap();
             let revision = context.objects.revision();
             controllers.finish_work(&context).await;
             assert_eq!(context.objects.revision(), revision, "{release} {switches:?}");
@@ -140,8 +140,8 @@ async fn new_server_has_what_pipeline_and_controllers_store() {
 async fn changed_objects_are_repaired_in_a_store_that_has_the_others() {
     let store = Arc::new(Memory::default());
     let switches = Switches { fairness: true, aggregation: true };
-    let blueprint = blueprint(Release::default(), switches);
-    let start = async || blueprint.assemble(Beginning::of(objects::Storage::own(store.clone()))).await.unwrap().context;
+    let api = api_config(Release::default(), switches);
+    let start = async || api.assemble(Beginning::of(objects::Storage::own(store.clone()))).await.unwrap().context;
     let image = Image::of(Release::default(), true, true);
     let stored =
         |context: &Context| KINDS.iter().filter(|(group, plural)| image.is_stored(context, group, plural)).count();

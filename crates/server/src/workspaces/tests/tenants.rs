@@ -13,8 +13,8 @@ use machinery::{Release, Value, json};
 use objects::Storage;
 use store::Memory;
 
-use super::{TestServer, WORKSPACES, admin, blueprint, enthrone, user};
-use crate::assembly::{Assembled, Beginning, Blueprint};
+use super::{TestServer, WORKSPACES, admin, api_config, enthrone, user};
+use crate::assembly::{ApiConfig, Assembled, Beginning};
 use crate::controllers::{CertificateSigner, Controllers};
 use crate::http::{BRANCHES, Branches as _, Client, RequestBody, Tap};
 use crate::verbs::{self, Document, PatchKind, Subresource};
@@ -51,12 +51,12 @@ async fn workspaces_sign_no_certificates() {
     let mut controllers = Controllers::parse(&[]).unwrap();
     controllers.signer = Some(signer);
     let server =
-        TestServer::of(Arc::new(Memory::default()), Blueprint { controllers, ..blueprint() }, Default::default());
+        TestServer::of(Arc::new(Memory::default()), ApiConfig { controllers, ..api_config() }, Default::default());
     let server = server.await;
     let empty = || Beginning::of(Storage::own(Arc::new(Memory::default())));
-    let inner = server.workspaces.blueprint(Release::NEWEST).unwrap().assemble(empty()).await.unwrap();
+    let inner = server.workspaces.api_config(Release::NEWEST).unwrap().assemble(empty()).await.unwrap();
     assert_eq!((certificate_of(&inner).await, signed.load(Ordering::Relaxed)), (String::new(), 0));
-    let outer = server.workspaces.parts.blueprint.assemble(empty()).await.unwrap();
+    let outer = server.workspaces.parts.api.assemble(empty()).await.unwrap();
     assert!(!certificate_of(&outer).await.is_empty() && signed.load(Ordering::Relaxed) == 1);
 }
 
@@ -178,7 +178,7 @@ async fn only_the_credential_that_authenticates_opens_the_gate() {
     let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
     authentication.accounts.set_signing_key(Ok(key.as_bytes())).unwrap();
     let store = Arc::new(Memory::default());
-    let server = TestServer::of(store, Blueprint { authentication, ..blueprint() }, Default::default()).await;
+    let server = TestServer::of(store, ApiConfig { authentication, ..api_config() }, Default::default()).await;
     server.create("a", json!({})).await;
     let accounts = "/clusters/a/api/v1/namespaces/default/serviceaccounts";
     let token_of = async |name: &str, spec: Value| {

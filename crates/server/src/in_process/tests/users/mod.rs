@@ -13,7 +13,7 @@ use http_body_util::BodyExt as _;
 use machinery::{Release, Value, json};
 use store::Memory;
 
-use crate::assembly::Blueprint;
+use crate::assembly::ApiConfig;
 use crate::http::RequestBody;
 use crate::in_process::Caller;
 use crate::test_server::{TestServer, read, request};
@@ -27,10 +27,10 @@ async fn server(gates: &[&str]) -> TestServer {
     let gates: Vec<String> = gates.iter().map(|gate| (*gate).to_owned()).collect();
     let gates = FeatureGates::parse(&gates, Release::NEWEST).unwrap();
     let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
-    let blueprint = Blueprint { modes, gates, ..Blueprint::default() };
+    let api = ApiConfig { modes, gates, ..ApiConfig::default() };
     let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
-    blueprint.authentication.accounts.set_signing_key(Ok(key.as_bytes())).unwrap();
-    TestServer::of(blueprint, Arc::new(Memory::default())).await
+    api.authentication.accounts.set_signing_key(Ok(key.as_bytes())).unwrap();
+    TestServer::of(api, Arc::new(Memory::default())).await
 }
 
 /// A user without permissions of its own.
