@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -67,6 +68,13 @@ def built(module, requirement, place, ldflags="", package="."):
     version = re.search(requirement + r" (\S+)", (module / "go.mod").read_text()).group(1)
     flags = ldflags.format(version=version, minor=version.split(".")[1])
     return go_build(module, ROOT / "target" / place.parent / version / place.name, flags, package)
+
+
+def go_module(name):
+    """Downloads a Go module, such as `sigs.k8s.io/gateway-api@v1.6.1`, unless it is there. Returns its directory."""
+    require("go")
+    done = subprocess.run(["go", "mod", "download", "-json", name], capture_output=True, text=True, check=True)
+    return pathlib.Path(json.loads(done.stdout)["Dir"])
 
 
 def helm():
