@@ -160,7 +160,11 @@ kind: HTTPRoute
 metadata: {name: shop}
 spec: {parentRefs: [{name: public}], rules: [{backendRefs: [{name: shop, port: 8080}]}]}
 """,
-        {"Accepted": ["gatewayclass/public"], "Programmed": ["gateway/public"], "jsonpath={.status.parents[0].conditions[0].type}=Accepted": ["httproute/shop"]},
+        {
+            "Accepted": ["gatewayclass/public"],
+            "Programmed": ["gateway/public"],
+            "jsonpath={.status.parents[0].conditions[0].type}=Accepted": ["httproute/shop"],
+        },
     ),
 }
 
