@@ -77,6 +77,8 @@ def go_module(name):
     return pathlib.Path(json.loads(done.stdout)["Dir"])
 
 
-def helm():
-    """Builds helm unless its binary exists, which takes minutes. Returns the path of the binary."""
-    return built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
+def helm(major=3):
+    """Builds a major version of helm unless its binary exists, which takes minutes. Returns the path of the binary."""
+    module = ROOT / "tests" / ("helm" if major == 3 else f"helm{major}")
+    package = f"helm.sh/helm/v{major}"
+    return built(module, re.escape(package), pathlib.Path("helm/helm"), package=f"{package}/cmd/helm")
