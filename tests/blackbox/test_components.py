@@ -1,15 +1,17 @@
-"""kube-controller-manager, kube-scheduler and kwok, unchanged, on a server and in a workspace."""
+"""kube-controller-manager, kube-scheduler and kwok, unchanged, on a server and in a workspace; Envoy Gateway on a directory."""
 
 import contextlib
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
 
 import upstream
 from pintle import eventually
-from programs import ROOT, built, openssl
+from programs import ROOT, built, go_module, openssl, require
 
 # the first build of the components takes minutes
 pytestmark = [pytest.mark.components, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -51,13 +53,13 @@ def api(request, launch, tmp_path):
 
 
 @contextlib.contextmanager
-def running(directory, *commands):
+def running(directory, *commands, env=None):
     """Runs programs, and stops them at the end."""
     processes = []
     try:
         for command in commands:
             log = open(directory / f"{pathlib.Path(command[0]).name}.log", "w")
-            processes.append(subprocess.Popen([str(word) for word in command], stdout=log, stderr=log))
+            processes.append(subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, env=env))
         yield
         assert [process.poll() for process in processes] == [None] * len(processes)
     finally:
@@ -140,3 +142,49 @@ def test_kwok(api, tmp_path):
             api.create(f"{APPS}/deployments", "Deployment", f"web-{number}", **workload(f"web-{number}", replicas=3))
         ready = lambda: [item["status"].get("readyReplicas") for item in api.ok("GET", f"{APPS}/deployments")["items"]]
         eventually(lambda: ready() == [3] * 10, SECONDS)
+
+
+ENVOY_GATEWAY = ROOT / "tests" / "envoy-gateway"
+ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/default/httproutes"
+
+
+def test_envoy_gateway_follows_a_directory(launch, kubectl_binary, tmp_path):
+    """An edit of a file shows in the status that Envoy Gateway's Kubernetes provider writes."""
+    require("unshare")
+    if subprocess.run(["unshare", "--map-root-user", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("mount namespaces are not permitted")
+    package = "github.com/envoyproxy/gateway"
+    program = built(ENVOY_GATEWAY, re.escape(package), pathlib.Path("envoy-gateway/envoy-gateway"), package=f"{package}/cmd/envoy-gateway")
+    definitions = go_module(f"{package}@{program.parent.name}") / "charts/gateway-helm/charts/crds/crds"
+    manifests = shutil.copytree(ROOT / "examples" / "gateway" / "manifests", tmp_path / "manifests")
+    with launch("-f", str(definitions), "-f", str(manifests), "--progress", "workloads") as server:
+        path = os.pathsep.join([str(program.parent), str(pathlib.Path(kubectl_binary).parent), os.environ["PATH"]])
+        with running(tmp_path, [ROOT / "examples" / "gateway" / "run"], env={**os.environ, "PATH": path, "KUBECONFIG": server.kubeconfig}):
+
+            def conditions(route):
+                """The conditions of a route for its current generation."""
+                found = server.ok("GET", f"{ROUTES}/{route}")
+                of_parents = [parent["conditions"] for parent in found.get("status", {}).get("parents", [])]
+                return {c["type"]: c["status"] for c in sum(of_parents, []) if c["observedGeneration"] == found["metadata"]["generation"]}
+
+            good, bad = {"Accepted": "True", "ResolvedRefs": "True"}, {"Accepted": "True", "ResolvedRefs": "False"}
+            eventually(lambda: conditions("shop") == good, SECONDS)
+            # the set workloads makes the Deployment of Envoy available, and gives its Service an address
+            gateway = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways/public"
+            programmed = lambda: {c["type"]: c["status"] for c in server.ok("GET", gateway)["status"]["conditions"]}.get("Programmed") == "True"
+            eventually(programmed, SECONDS)
+            assert server.ok("GET", gateway)["status"]["addresses"]
+
+            file = manifests / "shop.yaml"
+            text = file.read_text()
+            file.write_text(text.replace("{name: shop, port: 8080}", "{name: shop, port: 9999}"))
+            eventually(lambda: bad.items() <= conditions("shop").items(), SECONDS)
+            # a file with an error changes nothing
+            file.write_text(text.replace("hostnames:", "hostname:"))
+            eventually(lambda: "hostname: field not declared in schema" in server.log_tail(), SECONDS)
+            assert bad.items() <= conditions("shop").items()
+            file.write_text(text)
+            eventually(lambda: conditions("shop") == good, SECONDS)
+            file.unlink()
+            eventually(lambda: server.request("GET", f"{ROUTES}/shop")[0] == 404, SECONDS)
+            eventually(lambda: server.ok("GET", gateway)["status"]["listeners"][0]["attachedRoutes"] == 0, SECONDS)

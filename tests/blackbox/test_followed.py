@@ -136,6 +136,14 @@ def test_run_follows_on_top_of_a_source(launch, kubectl_binary, place, tmp_path)
     assert found == {"a": {"k": "1", "more": "kept"}, "b": {}, "only": {}}, done
 
 
+def test_run_needs_all_files(launch, place):
+    """A command on half of a directory would show what the whole one does not do."""
+    (place / "crontab.yaml").write_text((ROOT / "examples" / "my-crontab.yaml").read_text().replace("image:", "imaeg:"))
+    done = subprocess.run([launch.binary, "run", "-f", str(place), "--", "echo", "ran"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "") and "^^^^^ CronTab my-new-cron-object" in done.stderr, done
+    assert done.stderr.endswith("pintle: 1 file of -f is not applied\n"), done
+
+
 @pytest.mark.parametrize(
     ("flags", "why"),
     [

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from pintle import eventually
-from programs import helm
+from programs import go_module, helm
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
 
@@ -95,6 +95,95 @@ def test_helm_waits_and_rolls_back(command, tmp_path):
     assert "rolled back due to atomic being set" in failed
     assert command("kubectl", "get", "deployment/web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.status.availableReplicas}") == "a 2"
     command(helm(), "uninstall", "web", "--wait", "--timeout", "30s")
+
+
+# the definitions of the operators themselves, objects of a user, and the conditions that these wait for
+DEPENDENCIES = {
+    "cert-manager": (
+        {"github.com/cert-manager/cert-manager@v1.21.2": "deploy/crds"},
+        """
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: own}
+spec: {selfSigned: {}}
+---
+apiVersion: cert-manager.io/v1
+kind: ClusterIssuer
+metadata: {name: own}
+spec: {selfSigned: {}}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: web}
+spec: {secretName: web-tls, dnsNames: [web.example.com], issuerRef: {name: own}}
+""",
+        {"Ready": ["issuer/own", "clusterissuer/own", "certificate/web"]},
+    ),
+    "crossplane": (
+        {
+            "github.com/crossplane/crossplane/v2@v2.0.0": "cluster/crds",
+            "github.com/upbound/provider-aws@v1.0.0": "package/crds/s3.aws.upbound.io_buckets.yaml",
+        },
+        """
+apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: aws}
+spec: {package: "xpkg.upbound.io/upbound/provider-aws-s3:v1"}
+---
+apiVersion: pkg.crossplane.io/v1
+kind: Configuration
+metadata: {name: platform}
+spec: {package: "example.com/platform:v1"}
+---
+apiVersion: s3.aws.upbound.io/v1beta1
+kind: Bucket
+metadata: {name: photos}
+spec: {forProvider: {region: eu-west-1}}
+""",
+        {"Healthy": ["providers.pkg.crossplane.io/aws", "configurations.pkg.crossplane.io/platform"], "Ready": ["bucket/photos"]},
+    ),
+    "gateway-api": (
+        {"sigs.k8s.io/gateway-api@v1.6.1": "config/crd/standard"},
+        """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: public}
+spec: {controllerName: example.com/gateway}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: public}
+spec: {gatewayClassName: public, listeners: [{name: http, protocol: HTTP, port: 80}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec: {parentRefs: [{name: public}], rules: [{backendRefs: [{name: shop, port: 8080}]}]}
+""",
+        {
+            "Accepted": ["gatewayclass/public"],
+            "Programmed": ["gateway/public"],
+            "jsonpath={.status.parents[0].conditions[0].type}=Accepted": ["httproute/shop"],
+        },
+    ),
+}
+
+
+@pytest.mark.components
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEPENDENCIES)
+def test_dependencies_of_real_definitions(launch, kubectl_binary, tmp_path, name):
+    modules, objects, conditions = DEPENDENCIES[name]
+    (tmp_path / "objects.yaml").write_text(objects)
+    files = [go_module(module) / path for module, path in modules.items()] + [tmp_path / "objects.yaml"]
+    with launch("--progress", name, *(flag for file in files for flag in ("-f", str(file)))) as server:
+        kubectl = [kubectl_binary, "--kubeconfig", server.kubeconfig]
+        for condition, waiting in conditions.items():
+            condition = condition if "=" in condition else f"condition={condition}"
+            subprocess.run([*kubectl, "wait", f"--for={condition}", "--timeout=60s", *waiting], check=True)
+        rules = [rule for item in server.ok("GET", PROGRESSES)["items"] for rule in item.get("status", {}).get("rules", [])]
+        # a field that the definitions do not have would be pruned, and written again
+        assert [rule for rule in rules if "message" in rule or rule["writes"] > 3] == []
 
 
 def test_unknown_fields_of_files_are_refused(launch, tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -69,6 +70,15 @@ def built(module, requirement, place, ldflags="", package="."):
     return go_build(module, ROOT / "target" / place.parent / version / place.name, flags, package)
 
 
-def helm():
-    """Builds helm unless its binary exists, which takes minutes. Returns the path of the binary."""
-    return built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
+def go_module(name):
+    """Downloads a Go module, such as `sigs.k8s.io/gateway-api@v1.6.1`, unless it is there. Returns its directory."""
+    require("go")
+    done = subprocess.run(["go", "mod", "download", "-json", name], capture_output=True, text=True, check=True)
+    return pathlib.Path(json.loads(done.stdout)["Dir"])
+
+
+def helm(major=3):
+    """Builds a major version of helm unless its binary exists, which takes minutes. Returns the path of the binary."""
+    module = ROOT / "tests" / ("helm" if major == 3 else f"helm{major}")
+    package = f"helm.sh/helm/v{major}"
+    return built(module, re.escape(package), pathlib.Path("helm/helm"), package=f"{package}/cmd/helm")

@@ -148,7 +148,8 @@ pub enum Command {
     ///
     /// The server keeps objects in memory, listens on a free port, and is gone when the command has ended. KUBECONFIG in the
     /// environment of the command names a kubeconfig of its administrator, and KUBEBUILDER_ASSETS a directory with programs for
-    /// test environments. The exit status is that of the command. Signals are forwarded to it.
+    /// test environments. The exit status is that of the command, or 2 if the server does not start, as with a manifest of -f that is
+    /// not applied. Signals are forwarded to the command.
     Run(crate::run::Run),
     /// Check manifests as the server would, without a server.
     ///
@@ -513,6 +514,10 @@ pub struct Serve {
 
     #[command(flatten, next_help_heading = "Storage")]
     pub follow: FollowFlags,
+
+    /// Fail at the start if a file of -f is not applied, as for pintle run.
+    #[arg(long, hide = true, requires = "filename")]
+    pub require_applied: bool,
 
     /// Storage engine.
     #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]

@@ -52,6 +52,9 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
+/// The exit status if there is no server for the command.
+const NOT_STARTED: u8 = 2;
+
 /// Runs the command, and returns its exit status.
 pub fn run(task: &Run) -> Result<ExitCode, String> {
     let mut definitions = vec![];
@@ -63,7 +66,7 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
     let status = runtime.block_on(async {
         let signals = Forwarded::listen()?;
         let place = Ephemeral::create()?;
-        let server = ServerProcess::start(&place.0.join("data"), task)?;
+        let Some(server) = ServerProcess::start(&place.0.join("data"), task)? else { return Ok(None) };
         create(&definitions, &server.kubeconfig).await?;
         let assets = place.0.join("assets");
         envtest::link_programs(&assets)?;
@@ -77,9 +80,9 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
         };
         command.env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
         let child = command.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
-        signals.forward_until_end(child).await
+        signals.forward_until_end(child).await.map(Some)
     })?;
-    Ok(exit_code(status))
+    Ok(status.map_or(ExitCode::from(NOT_STARTED), exit_code))
 }
 
 /// Creates the definitions. They are established when their requests return.
@@ -142,8 +145,8 @@ struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Returns when the server is ready. A server that cannot start reports the reason itself.
-    fn start(data_dir: &Path, task: &Run) -> Result<ServerProcess, String> {
+    /// Returns when the server is ready; `None` if it cannot start, for which it reports the reason itself.
+    fn start(data_dir: &Path, task: &Run) -> Result<Option<ServerProcess>, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
         let mut command = Command::new(program);
@@ -161,6 +164,8 @@ impl ServerProcess {
         }
         command.args(task.report.then_some("--report"));
         command.args(task.follow.filename.iter().flat_map(|path| ["--filename".as_ref(), path.as_os_str()]));
+        // a command on half of a directory would show what the whole one does not do
+        command.args((!task.follow.filename.is_empty()).then_some("--require-applied"));
         command.args(task.follow.status_dir.iter().flat_map(|path| ["--status-dir".as_ref(), path.as_os_str()]));
         // Ctrl-C is for the command, which may still need the server
         let is_stdin = task.from.iter().any(|source| source == "-");
@@ -170,10 +175,8 @@ impl ServerProcess {
         let output = process.stdout.take();
         let server = ServerProcess { process, kubeconfig: data_dir.join(ADMIN_FILE) };
         let mut line = String::new();
-        match output.map(|output| BufReader::new(output).read_line(&mut line)) {
-            Some(Ok(1..)) => Ok(server),
-            _ => Err("the server has not started".to_owned()),
-        }
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        Ok(matches!(read, Some(Ok(1..))).then_some(server))
     }
 }
 

@@ -18,6 +18,7 @@ use server::{
 use crate::accounts::KeyToMake;
 use crate::backups::BackupPlan;
 use crate::certificates::{hostname, write_private};
+use crate::count::{are, counted};
 use crate::credentials::Credentials;
 use crate::encryption::Configured;
 use crate::ending::{Signal, Signals, watched};
@@ -124,12 +125,16 @@ async fn begin(
         server = Server::start(storage, socket, config) => server?,
         () = signals.end() => return Ok(None),
     };
-    tokio::select! {
-        applied = flags.follow.start(&server, earlier(flags)) => applied?,
+    let wrong = tokio::select! {
+        wrong = flags.follow.start(&server, earlier(flags)) => wrong?,
         () = signals.end() => {
             stop(server).await;
             return Ok(None);
         }
+    };
+    if wrong > 0 && flags.require_applied {
+        stop(server).await;
+        return Err(format!("{} of -f {} not applied", counted(wrong, "file"), are(wrong)));
     }
     Ok(Some(server))
 }

@@ -138,6 +138,11 @@ impl FollowedFiles {
         self.next
     }
 
+    /// How many files are not applied.
+    pub fn wrong(&self) -> usize {
+        self.files.values().filter(|known| known.problem.is_some()).count() + usize::from(self.problem.is_some())
+    }
+
     /// The files that there are. Those that a program is writing are as they were.
     fn found(&self, changes: &mut Changes) -> Result<BTreeMap<PathBuf, Stamp>, String> {
         let mut found = BTreeMap::new();

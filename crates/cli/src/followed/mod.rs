@@ -57,10 +57,10 @@ impl FollowFlags {
     }
 
     /// Applies the files, and goes on with their changes while the server runs. Objects of an earlier run are looked for if the
-    /// store may have some.
-    pub async fn start(&self, server: &Server, earlier: Earlier) -> Result<(), String> {
+    /// store may have some. Returns how many files could not be applied.
+    pub async fn start(&self, server: &Server, earlier: Earlier) -> Result<usize, String> {
         if self.filename.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let changes = Changes::begin()?;
         let api = Api::new(server.local());
@@ -73,12 +73,14 @@ impl FollowFlags {
                 directory.find_applied().await;
             }
             let mut next = directory.pass(&mut changes).await;
+            let wrong = directory.wrong();
             task::spawn("changes of files", async move {
                 loop {
                     changes.wait(next).await;
                     next = directory.pass(&mut changes).await;
                 }
             });
+            wrong
         });
         first.await.map_err(|error| format!("the files of -f cannot be applied: {error}"))
     }
