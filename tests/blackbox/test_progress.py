@@ -258,6 +258,21 @@ def test_other_workloads(server, command):
     assert len(slice["endpoints"]) == 3 and slice["ports"][0]["port"] == 80
 
 
+def test_containers_crash_and_restart(server, command):
+    command("pintle", "clock", "stop", "--time", "2090-01-01T00:00:00Z")
+    command("kubectl", "run", "p", "--image=i", "--annotations=testing.pintle.dev/crash-after=5s", "--annotations=testing.pintle.dev/exit-code=3")
+    state = []
+    for advance in ("1s", "4s", "10s", "5s", "19s", "1s"):
+        command("pintle", "clock", "advance", advance)
+        command("pintle", "settle", "--timeout", "30s")
+        status = server.ok("GET", "/api/v1/namespaces/default/pods/p")["status"]
+        [container] = status["containerStatuses"]
+        state.append((container["state"].get("waiting", {}).get("reason", "Running"), container["ready"], container["restartCount"]))
+    back_off = "CrashLoopBackOff"
+    assert state == [("Running", True, 0), (back_off, False, 0), ("Running", True, 1), (back_off, False, 1), (back_off, False, 1), ("Running", True, 2)]
+    assert container["lastState"]["terminated"]["exitCode"] == 3
+
+
 def test_what_has_no_controller_is_adopted(server, command):
     owners = lambda kind: command("kubectl", "get", kind, "-o", "jsonpath={range .items[*]}{.metadata.name}={.metadata.ownerReferences[0].name} {end}").split()  # noqa: E731
     command("kubectl", "run", "lone", "--image=a", "--labels=app=web")
