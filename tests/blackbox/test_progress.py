@@ -216,6 +216,15 @@ def test_jobs_end_by_the_clock(server, command):
     command("pintle", "settle", "--timeout", "30s")
     jobs = server.ok("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]
     assert sum(job["metadata"]["name"].startswith("often-") for job in jobs) == 1
+    # the clock stands at 1:05 in Berlin, which is an hour ahead
+    command("kubectl", "delete", "cronjob/often")
+    spec = {"schedule": "30 2 * * *", "timeZone": "Europe/Berlin", "jobTemplate": {"spec": job["spec"]}}
+    server.ok("POST", "/apis/batch/v1/namespaces/default/cronjobs", {"metadata": {"name": "zoned"}, "spec": spec})
+    names = lambda: [job["metadata"]["name"].split("-")[0] for job in server.ok("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]]  # noqa: E731
+    for advance, count in (("84m", 0), ("1m", 1)):
+        command("pintle", "clock", "advance", advance)
+        command("pintle", "settle", "--timeout", "30s")
+        assert names().count("zoned") == count, advance
 
 
 def test_finished_jobs_are_deleted_with_their_pods(server, command):
@@ -247,6 +256,41 @@ def test_other_workloads(server, command):
     command("kubectl", "wait", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "service/x", "--timeout=30s")
     [slice] = server.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name=x")["items"]
     assert len(slice["endpoints"]) == 3 and slice["ports"][0]["port"] == 80
+
+
+def test_containers_crash_and_restart(server, command):
+    command("pintle", "clock", "stop", "--time", "2090-01-01T00:00:00Z")
+    command("kubectl", "run", "p", "--image=i", "--annotations=testing.pintle.dev/crash-after=5s", "--annotations=testing.pintle.dev/exit-code=3")
+    state = []
+    for advance in ("1s", "4s", "10s", "5s", "19s", "1s"):
+        command("pintle", "clock", "advance", advance)
+        command("pintle", "settle", "--timeout", "30s")
+        status = server.ok("GET", "/api/v1/namespaces/default/pods/p")["status"]
+        [container] = status["containerStatuses"]
+        state.append((container["state"].get("waiting", {}).get("reason", "Running"), container["ready"], container["restartCount"]))
+    back_off = "CrashLoopBackOff"
+    assert state == [("Running", True, 0), (back_off, False, 0), ("Running", True, 1), (back_off, False, 1), (back_off, False, 1), ("Running", True, 2)]
+    assert container["lastState"]["terminated"]["exitCode"] == 3
+
+
+def test_what_has_no_controller_is_adopted(server, command):
+    owners = lambda kind: command("kubectl", "get", kind, "-o", "jsonpath={range .items[*]}{.metadata.name}={.metadata.ownerReferences[0].name} {end}").split()  # noqa: E731
+    command("kubectl", "run", "lone", "--image=a", "--labels=app=web")
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    expression = {"key": "app", "operator": "In", "values": ["web"]}
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    server.ok("POST", sets, {"metadata": {"name": "web"}, "spec": {"replicas": 2, "selector": {"matchExpressions": [expression]}, "template": template}})
+    command("kubectl", "wait", "--for=jsonpath={.status.readyReplicas}=2", "rs/web", "--timeout=30s")
+    command("pintle", "settle", "--timeout", "30s")
+    assert "lone=web" in owners("pods") and len(owners("pods")) == 2
+    command("kubectl", "delete", "rs/web")
+    command("kubectl", "create", "deployment", "web", "--image=a", "--replicas=2")
+    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    before = owners("replicasets"), owners("pods")
+    command("kubectl", "delete", "deployment/web", "--cascade=orphan")
+    command("kubectl", "create", "deployment", "web", "--image=a", "--replicas=2")
+    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    assert (owners("replicasets"), owners("pods")) == before
 
 
 def test_a_workspace_has_the_set(server, command):

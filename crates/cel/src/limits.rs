@@ -108,3 +108,6 @@ pub(crate) const REGEX_REPEAT_MAX: u32 = 1000;
 
 /// Instructions of a pattern; the value of Go: 128 MB of 40 bytes each.
 pub(crate) const REGEX_SIZE_MAX: u64 = (128 << 20) / 40;
+
+/// Transitions of a time zone that the search for the next time of a schedule passes: two a year, for longer than it looks ahead.
+pub(crate) const TRANSITIONS_MAX: usize = 16;

@@ -2,10 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use jiff::tz::TimeZone;
 use machinery::cron::Schedule;
 use machinery::patch::merge_patch;
 use machinery::{Map as JsonMap, Value};
 
+use super::time::named;
+use crate::limits::TRANSITIONS_MAX;
 use crate::value::{Error, Result, Timestamp, Val, to_json};
 
 /// As Kubernetes writes hashes: without vowels, so that names have no words in them.
@@ -112,12 +115,32 @@ pub fn address<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::string(Ipv6Addr::from_bits(first.to_bits().wrapping_add(offset)).to_string()))
 }
 
-/// The first time of a cron schedule after another time, in UTC.
+/// The first time of a cron schedule after another time, in a time zone, or in UTC.
 pub fn next_time<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let schedule = Schedule::parse(text(args.first())?).map_err(Error::new)?;
     let Some(Val::Timestamp(after)) = args.get(1) else { return Err(Error::overload()) };
-    let next = schedule.next(after.seconds).ok_or_else(|| Error::new("the schedule has no time within five years"))?;
+    let next = match args.get(2) {
+        None => schedule.next(after.seconds),
+        Some(zone) => next_in(&named(text(Some(zone))?)?, &schedule, after.seconds),
+    };
+    let next = next.ok_or_else(|| Error::new("the schedule has no time within five years"))?;
     Ok(Val::Timestamp(Timestamp::utc(next, 0)))
+}
+
+/// The first time of a schedule after `after`, in seconds since 1970. As with robfig/cron, a time that the clock of the zone skips is
+/// passed over, and one that it has twice counts twice.
+fn next_in(zone: &TimeZone, schedule: &Schedule, after: i64) -> Option<i64> {
+    let moment = jiff::Timestamp::from_second(after).ok()?;
+    let (mut from, mut offset) = (after, i64::from(zone.to_offset(moment).seconds()));
+    // between two transitions, the clock of the zone runs as that of UTC
+    for transition in zone.following(moment).take(TRANSITIONS_MAX) {
+        let end = transition.timestamp().as_second();
+        match schedule.next(from + offset)? - offset {
+            next if next < end => return Some(next),
+            _ => (from, offset) = (end - 1, transition.offset().seconds().into()),
+        }
+    }
+    Some(schedule.next(from + offset)? - offset)
 }
 
 #[cfg(test)]
@@ -155,10 +178,26 @@ mod tests {
             ("scaledUp('x', 10)", "neither an integer nor a percentage"),
             ("address('10.0.0.0', 1)", "is not a range of addresses"),
             ("address('10.0.0.0/32', 1)", "is not a range of addresses"),
+            ("string(nextTime('@daily', timestamp('2026-01-01T00:01:30Z'), 'Mars'))", "unknown time zone Mars"),
             ("string(nextTime('soon', timestamp('2026-01-01T00:01:30Z')))", "expected exactly 5 fields"),
         ] {
             let error = value(expression).unwrap_err();
             assert!(error.contains(why), "{expression}: {error}");
+        }
+    }
+
+    #[test]
+    fn next_times_are_those_of_the_clock_in_the_zone() {
+        for (schedule, after, wanted) in [
+            ("0 9 * * *", "2026-01-01T09:00:00Z", "2026-01-02T08:00:00Z"),
+            // 29 March has no 2:30, and 25 October has two
+            ("30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"),
+            ("30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"),
+            ("30 2 * * *", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),
+            ("30 2 1 1 *", "2026-10-25T00:30:00Z", "2027-01-01T01:30:00Z"),
+        ] {
+            let expression = format!("string(nextTime('{schedule}', timestamp('{after}'), 'Europe/Berlin'))");
+            assert_eq!(value(&expression).as_deref(), Ok(wanted), "{expression}");
         }
     }
 }

@@ -18,15 +18,20 @@ fn zone_offset(t: Timestamp, zone: &str) -> Result<i64> {
     if matches!(zone, "" | "UTC" | "Local") {
         return Ok(0);
     }
-    let unknown = || Error::new(format!("unknown time zone {zone}"));
-    let found = jiff::tz::db().get(zone).map_err(|_| unknown())?;
-    // Names are exact in Go's database.
-    if found.iana_name() != Some(zone) {
-        return Err(unknown());
-    }
     let clamped = t.seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
-    let moment = jiff::Timestamp::from_second(clamped).map_err(|_| unknown())?;
-    Ok(found.to_offset(moment).seconds().into())
+    let moment = jiff::Timestamp::from_second(clamped).map_err(|_| unknown(zone))?;
+    Ok(named(zone)?.to_offset(moment).seconds().into())
+}
+
+fn unknown(zone: &str) -> Error {
+    Error::new(format!("unknown time zone {zone}"))
+}
+
+/// A zone of the database.
+pub fn named(zone: &str) -> Result<jiff::tz::TimeZone> {
+    let found = jiff::tz::db().get(zone).map_err(|_| unknown(zone))?;
+    // Names are exact in Go's database.
+    if found.iana_name() == Some(zone) { Ok(found) } else { Err(unknown(zone)) }
 }
 
 fn part(args: &[Val<'_>], get: fn(&Civil) -> i64) -> Result<Val<'static>> {

@@ -66,6 +66,11 @@ pub struct RelatedChoice {
 }
 
 impl RelatedChoice {
+    /// Whether it selects nothing: no object has the empty name.
+    pub fn is_empty(&self) -> bool {
+        self.name.as_ref().is_some_and(|name| name.is_empty())
+    }
+
     pub fn has(&self, name: &str, labels: &[(Text, Text)]) -> bool {
         self.name.as_ref().is_none_or(|wanted| wanted == name)
             && self.labels.as_ref().is_none_or(|selector| selector.selects(labels))

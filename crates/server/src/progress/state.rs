@@ -172,6 +172,10 @@ impl EngineState {
             return;
         }
         by_namespace.values_mut().for_each(|chosen| drop(chosen.remove(&item.path)));
+        // most Pods look for no controller, and each change of a kind passes all choices
+        if choice.is_empty() {
+            return;
+        }
         by_namespace.entry(namespace).or_default().insert(item.path.clone(), choice);
     }
 

@@ -145,7 +145,9 @@ functions! { PROGRESS
     "address", progress::address, UNIT => "address_string_int | string; int | string";
     "hash", progress::hash, UNIT => "hash_dyn | dyn | string";
     "merge", progress::merge, UNIT => "merge_dyn_dyn | dyn; dyn | dyn";
-    "nextTime", progress::next_time, UNIT => "next_time_string_timestamp | string; timestamp | timestamp";
+    "nextTime", progress::next_time, UNIT =>
+        "next_time_string_timestamp | string; timestamp | timestamp"
+        "next_time_string_timestamp_string | string; timestamp; string | timestamp";
     "scaledDown", progress::scaled_down, UNIT => "scaled_down_dyn_int | dyn; int | int";
     "scaledUp", progress::scaled_up, UNIT => "scaled_up_dyn_int | dyn; int | int";
 }
