@@ -26,6 +26,8 @@ pub struct Wanted {
     pub controllers: bool,
     /// The sources whose objects are served.
     pub sources: Vec<String>,
+    /// Progress objects that every workspace has.
+    pub progress: Vec<Value>,
 }
 
 /// The credentials with which clients use a port, and the certificate that they trust.
@@ -63,7 +65,8 @@ impl PortCredentials {
 /// The configuration of a server, with the URL of its port if it has one, and its accounts. Fails with a one-line message.
 pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
     let (runtime, feature_gates) = features(wanted, wanted.release)?;
-    let selection = EnabledPlugins::parse(&PluginFlags::default())?;
+    // as with `pintle serve`: no controller creates the accounts without which this plugin rejects Pods
+    let selection = EnabledPlugins::parse(&PluginFlags::default())?.without("ServiceAccount");
     let mut controllers = match (wanted.sources.is_empty(), wanted.controllers) {
         (true, _) => Controllers::parse(&[])?,
         // nothing may collect or expire what was captured
@@ -125,7 +128,7 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
             egress: Egress::All,
         }),
         testing: wanted.testing,
-        progress: vec![],
+        progress: wanted.progress.clone(),
         capture: None,
         audit: Audit::default(),
         tracing: None,
