@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import socketserver
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -54,7 +56,8 @@ def plan(launch, tmp_path):
     def run(*arguments, code, sources=(source,)):
         given = [f"--from={one}" for one in sources]
         environment = {**os.environ, "TMPDIR": str(scratch)}
-        done = subprocess.run([launch.binary, "plan", *given, *arguments], capture_output=True, text=True, timeout=120, env=environment)
+        quiet = [] if any(one.startswith("--quiet") for one in arguments) else ["--quiet=1s"]
+        done = subprocess.run([launch.binary, "plan", *quiet, *given, *arguments], capture_output=True, text=True, timeout=120, env=environment)
         assert done.returncode == code, (done.stdout, done.stderr)
         assert not list(scratch.iterdir()), "its files are gone"
         return re.sub(r"web-run-\w{5}", "web-run-?", done.stdout) if code < 2 else done.stderr
@@ -146,6 +149,58 @@ def test_one_directory_against_another(plan, tmp_path):
         '  ~ deployments.apps default/web  (the change)  spec.template.spec.containers[name=c].env[name=B]: {"name":"B","value":"1"} → (none)\n'
         "Plan: 0 to create, 1 to change, 0 to recreate, 0 to delete.\n"
     )
+
+
+CALLER = """
+import os, socket, subprocess, sys, urllib.request
+subprocess.run(["kubectl", "create", "-n", "shop", "configmap", "called"], check=True)
+for url in ("http://127.0.0.2:%d/a", "https://cloud.invalid/b"):
+    try:
+        proxies = {kind: os.environ[kind.upper() + "_PROXY"] for kind in ("http", "https")}
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+        text = opener.open(url.replace("%d", sys.argv[1])).read().decode()
+        subprocess.run(["kubectl", "create", "-n", "shop", "configmap", text], check=True)
+    except OSError as error:
+        print(error)
+try:
+    socket.create_connection(("127.0.0.2", int(sys.argv[1])), 1)
+    subprocess.run(["kubectl", "create", "-n", "shop", "configmap", "connected"], check=True)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_hosts_and_no_network(plan, kubectl_binary, tmp_path):
+    """A proxy notes the hosts that the command asks for. Without a network, it reaches nothing but the API."""
+    (tmp_path / "caller.py").write_text(CALLER)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfound"
+
+    class Server(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(9999)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.2", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        command = ("-o", "json", "--", sys.executable, str(tmp_path / "caller.py"), str(port))
+        hosts = [f"127.0.0.2:{port}", "cloud.invalid:443"]
+        for flags, created in (((), ["called", "found", "connected"]), (("--no-network",), ["called"])):
+            if flags and subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode:
+                assert "no network without hosts can be made here: " in plan(*flags, *command, code=2)
+                continue
+            done = json.loads(plan(*flags, *command, code=1))
+            assert [change["name"] for change in done["changes"]] == created and done["hosts"] == hosts, (flags, done)
+        server.shutdown()
+
+
+def test_progress_stands_for_kubelets(plan, tmp_path):
+    change = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "shop"}}
+    change["spec"] = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    change = manifest(tmp_path / "job.yaml", change)
+    assert "0 to change" in plan("-f", change, code=1)
+    done = json.loads(plan("--progress", "workloads", "-f", change, "-o", "json", code=1))
+    assert {(one["action"], one["resource"]) for one in done["changes"]} >= {("create", "jobs.batch"), ("create", "pods")}, done
 
 
 def test_forms(plan, tmp_path):

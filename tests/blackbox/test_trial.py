@@ -30,7 +30,9 @@ DEFECTS = {
 @pytest.fixture
 def trial(launch, kubectl_binary):
     def run(*arguments, timeout=240):
-        command = [launch.binary, "trial", *map(str, arguments)]
+        # these controllers do not pause
+        quiet = [] if "--quiet" in arguments else ["--quiet=1s"]
+        command = [launch.binary, "trial", *quiet, *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=ROOT)
 
     return run
@@ -48,7 +50,7 @@ def test_cells_show_the_bugs_of_the_example(trial):
     done = trial(EXAMPLE, *cells)
     assert done.returncode == 1 and "5 cells: 3 differ, 2 as without faults, 0 not tried" in done.stdout, done
     for cell, symptom in shown.items():
-        assert symptom in done.stdout and f"    pintle trial {EXAMPLE} --cell {cell}\n" in done.stdout, done
+        assert symptom in done.stdout and f"    pintle trial --quiet=1s {EXAMPLE} --cell {cell}\n" in done.stdout, done
     done = trial(EXAMPLE, *FIXED, *cells)
     assert done.returncode == 0 and "5 cells: 0 differ, 5 as without faults" in done.stdout, done
 
@@ -72,6 +74,34 @@ def test_checks_are_expressions_too(trial):
     assert f"{expression} is false".replace("|", "\\|") in done.stdout, done
     done = trial(EXAMPLE, "--check", "size(objects) == 0")
     assert done.returncode == 2 and "without faults, start: size(objects) == 0 is false" in done.stderr, done
+
+
+def test_each_step_is_compared(trial, tmp_path):
+    """What a later step deletes was wrong before."""
+    text = (ROOT / "tests/trials/rabbitmq_782.yaml").read_text() + "- kubectl delete clusters,members,volumes --all\n"
+    (tmp_path / "trial.yaml").write_text(text)
+    done = trial(tmp_path / "trial.yaml", "--cell", "2:killed-after:rabbitmq_782:delete:members.example.com:1")
+    assert done.returncode == 1 and f"step 2: {DEFECTS['rabbitmq_782']}" in done.stdout, done
+
+
+LEADER = """
+kubectl create configmap lock
+kubectl get configmaps -w &
+while kubectl annotate --overwrite configmap lock control-plane.alpha.kubernetes.io/leader="{\\"holderIdentity\\":\\"$(date +%N)\\"}"
+do sleep 0.2; done
+"""
+
+
+def test_heartbeats_of_older_leaders_are_no_activity(trial):
+    """client-go once elected leaders by an annotation of a ConfigMap, which it writes every two seconds."""
+    done = trial("--start", LEADER, "--steps", "kubectl create namespace n", "--cell", "1:down", "--quiet", "1500ms")
+    assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
+
+
+def test_progress_makes_pods_ready(trial):
+    steps = "kubectl create deployment web --image=nginx && kubectl wait --for=condition=available deployment/web --timeout=20s"
+    done = trial("--start", "kubectl get pods -w", "--steps", steps, "--progress", "workloads", "--cell", "1:down")
+    assert done.returncode == 0 and "1 cell: 0 differ, 1 as without faults" in done.stdout, done
 
 
 def test_scenarios_that_cannot_run(trial, tmp_path):

@@ -49,6 +49,10 @@ pub const MANIFESTS_BYTES_MAX: u64 = 16 << 20;
 pub const MANIFEST_FILES_MAX: usize = 1000;
 /// Interval of checks whether the encryption configuration has changed.
 pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
+/// The time without writes after which a plan has settled. Many controllers requeue objects after three or five seconds.
+pub const PLAN_QUIET: Duration = Duration::from_secs(1);
+pub const PLAN_QUIET_WITH_COMMANDS: Duration = Duration::from_secs(6);
+
 /// Interval at which a terminal shows progress.
 pub const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of progress lines when stderr is not a terminal.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use offline::findings::escapes::xml;
 use tokio::signal::unix::{SignalKind, signal};
-use trials::engine::{Command, Engine, Patience, Settings};
+use trials::engine::{Command, Engine, Patience, Reach, Settings};
 use trials::plan::{Changes, Detail, Plan, Runs};
 
 use crate::values::{duration, release};
-use crate::{envtest, logs};
+use crate::{envtest, limits, logs, sets};
 
 /// The exit status of a plan with changes, and of one that cannot be made.
 const CHANGED: u8 = 1;
@@ -45,13 +45,21 @@ pub struct PlanTask {
     #[arg(long, value_name = "CMD")]
     before: Option<String>,
 
-    /// How long nothing must have been written.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
-    quiet: Duration,
+    /// Progress objects that move other objects on, as for pintle serve: workloads makes Pods ready, for example.
+    #[arg(long, value_name = "SET|FILE,...", value_delimiter = ',')]
+    progress: Vec<String>,
+
+    /// How long nothing must have been written [default: 6s with commands, which may pause, and 1s without].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    quiet: Option<Duration>,
 
     /// How long to wait for that.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     timeout: Duration,
+
+    /// Let the commands reach nothing but the API. This needs the right to make a network namespace.
+    #[arg(long)]
+    no_network: bool,
 
     /// Print all fields, the requests that were refused, and what differs between two runs of the change.
     #[arg(long)]
@@ -114,7 +122,11 @@ async fn plan(task: PlanTask) -> Result<Plan, String> {
 }
 
 async fn made(task: PlanTask) -> Result<Plan, String> {
-    let settings = Settings { sources: task.from, kubernetes_version: Some(task.kubernetes_version.to_string()) };
+    let settings = Settings {
+        sources: task.from,
+        kubernetes_version: Some(task.kubernetes_version.to_string()),
+        progress: sets::objects(&task.progress)?,
+    };
     let engine = Engine::start(&settings).await.map_err(|error| error.to_string())?;
     let assets = engine.directory().join("assets");
     envtest::link_programs(&assets)?;
@@ -123,13 +135,16 @@ async fn made(task: PlanTask) -> Result<Plan, String> {
         ..command
     };
     let runs = if task.details && !task.command.is_empty() { Runs::Twice } else { Runs::Once };
+    let runs_commands = task.before.is_some() || !task.command.is_empty();
+    let quiet = task.quiet.unwrap_or(if runs_commands { limits::PLAN_QUIET_WITH_COMMANDS } else { limits::PLAN_QUIET });
     let changes = Changes {
         applied: task.filename,
         deleted: task.delete,
         before: task.before.map(|line| with_assets(Command::shell(&line))),
         command: Command::new(&task.command).map(with_assets),
-        patience: Patience { quiet: task.quiet, timeout: task.timeout },
+        patience: Patience { quiet, timeout: task.timeout },
         runs,
+        reach: if task.no_network { Reach::ApiOnly } else { Reach::Everything },
     };
     let plan = trials::plan::plan(&engine, &changes).await.map_err(|error| error.to_string());
     engine.stop().await;

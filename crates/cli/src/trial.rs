@@ -10,7 +10,7 @@ use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenar
 
 use crate::runtime::block_on;
 use crate::values::duration;
-use crate::{limits, logs};
+use crate::{limits, logs, sets};
 
 /// Try what faults break in a controller: run a scenario again and again, with one disturbance each time.
 ///
@@ -20,7 +20,7 @@ use crate::{limits, logs};
 /// 1 if anything differs, and 2 if the scenario does not work without faults.
 #[derive(Args)]
 pub struct TrialTask {
-    /// YAML file with the fields start, setup, steps, check, from, budget, seed, clients and permissions. Flags take precedence.
+    /// YAML file with the fields start, setup, steps, check, from, progress, budget, seed, clients and permissions. Flags take precedence.
     #[arg(value_name = "FILE")]
     file: Option<String>,
 
@@ -38,13 +38,17 @@ pub struct TrialTask {
     steps: Vec<String>,
 
     /// What must be true after each step: a command that fails if something is wrong, or a CEL expression on objects. Without it,
-    /// the objects at the end are compared with those of a run without faults.
+    /// the objects after each step are compared with those of a run without faults.
     #[arg(long, value_name = "CMD|CEL")]
     check: Option<String>,
 
     /// Objects to begin with, as for pintle serve. May be repeated; later ones win.
     #[arg(long, value_name = "SOURCE")]
     from: Vec<String>,
+
+    /// Progress objects that move other objects on, as for pintle serve: workloads makes Pods ready, for example.
+    #[arg(long, value_name = "SET|FILE,...", value_delimiter = ',')]
+    progress: Vec<String>,
 
     /// Stop beginning cells after this time; the rest is listed as not tried [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -116,6 +120,7 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
         timeout: task.timeout,
         parallel: task.parallel.unwrap_or(3 * cores),
         cells: task.cell.clone(),
+        progress: sets::objects(&scenario.progress)?,
     };
     let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
@@ -160,7 +165,9 @@ fn scenario(task: &TrialTask) -> Result<Scenario, String> {
     if !task.steps.is_empty() {
         scenario.steps = task.steps.iter().map(|given| Step::of_flag(given)).collect::<Result<Vec<_>, _>>()?.concat();
     }
-    for (given, field) in [(&task.setup, &mut scenario.setup), (&task.from, &mut scenario.from)] {
+    for (given, field) in
+        [(&task.setup, &mut scenario.setup), (&task.from, &mut scenario.from), (&task.progress, &mut scenario.progress)]
+    {
         if !given.is_empty() {
             field.clone_from(given);
         }

@@ -26,6 +26,8 @@ pub struct Wanted {
     pub controllers: bool,
     /// The sources whose objects are served.
     pub sources: Vec<String>,
+    /// Progress objects that every workspace has.
+    pub progress: Vec<Value>,
 }
 
 /// The credentials with which clients use a port, and the certificate that they trust.
@@ -63,7 +65,8 @@ impl PortCredentials {
 /// The configuration of a server, with the URL of its port if it has one, and its accounts. Fails with a one-line message.
 pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
     let (runtime, gates) = features(wanted, wanted.release)?;
-    let selection = EnabledPlugins::parse(&PluginFlags::default())?;
+    // as with `pintle serve`: no controller creates the accounts without which this plugin rejects Pods
+    let selection = EnabledPlugins::parse(&PluginFlags::default())?.without("ServiceAccount");
     let mut controllers = match (wanted.sources.is_empty(), wanted.controllers) {
         (true, _) => Controllers::parse(&[])?,
         // nothing may collect or expire what was captured
@@ -101,7 +104,7 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
             runtime,
             gates,
             compaction_interval: limits::COMPACTION,
-            progress: Progresses::new(wanted.testing, vec![]),
+            progress: Progresses::new(wanted.testing, wanted.progress.clone()),
             testing: wanted.testing,
             ..ApiConfig::default()
         },

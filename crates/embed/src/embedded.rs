@@ -87,6 +87,12 @@ impl Builder {
         self
     }
 
+    /// Gives every workspace Progress objects, which move other objects on as kubelets and controllers would.
+    pub fn progress(mut self, objects: Vec<Value>) -> Builder {
+        self.wanted.progress = objects;
+        self
+    }
+
     /// Starts the server. It serves when this returns.
     ///
     /// # Errors

@@ -11,12 +11,17 @@ pub const STEP_BLOCKED: Duration = Duration::from_secs(3);
 /// How often a command may end by itself in a cell.
 pub const RESTARTS_MAX: usize = 5;
 
-/// The quiet time of the first run, and the least that is learned from it.
-pub const FIRST_QUIET: Duration = Duration::from_secs(1);
+/// The quiet time of the first run, which is longer than the pauses of most controllers, and the least that is learned from it.
+pub const FIRST_QUIET: Duration = Duration::from_secs(4);
 pub const QUIET_MIN: Duration = Duration::from_millis(250);
 
-/// The quiet time after which what looks wrong is looked at again.
+/// The quiet time after which a check that fails is repeated.
 pub const SECOND_LOOK: Duration = Duration::from_secs(2);
+
+/// The quiet time before the result is looked at, and that of repetitions: what a controller heals by itself is no defect, and
+/// many wait for ten seconds after an error.
+pub const LAST_QUIET: Duration = Duration::from_secs(1);
+pub const LAST_QUIET_REPEATED: Duration = Duration::from_secs(12);
 
 /// Repetitions of a cell that differs.
 pub const REPETITIONS: usize = 3;
@@ -28,6 +33,9 @@ pub const COMPARED_FINDINGS: [&str; 2] = ["writesAtRest", "hotLoops"];
 pub const OUTPUT_BYTES: usize = 64 << 10;
 /// How long the end of a command waits for the end of its output.
 pub const OUTPUT_WAIT: Duration = Duration::from_millis(200);
+
+/// The beginning of a request that a proxy reads.
+pub const PROXY_HEAD_BYTES: usize = 16 << 10;
 
 /// Fields of an object that a plan shows without details.
 pub const FIELDS_SHOWN: usize = 10;

@@ -21,10 +21,10 @@ use super::matching::Matchable;
 use super::queue::{Hold, Item, Queue};
 use super::repeats::{FailedRequest, RepeatKey};
 use super::report::WatchKey;
-use super::state::{ReportedKind, TestState, Watcher};
+use super::state::{ReportedKind, TestState, Watcher, is_lock};
 use crate::http::CAUSE_ANNOTATION;
 use crate::limits;
-use crate::verbs::{Deliveries, Passed, Request, WatchEvent};
+use crate::verbs::{Deliveries, Passed, Request, ResponseObject, WatchEvent};
 
 /// The deliveries of a watch, until it ends.
 pub struct Delivering {
@@ -127,7 +127,12 @@ impl Deliveries for Delivering {
         let passed = self.passed(events);
         let objects = passed.events.iter().filter(|event| matches!(event, WatchEvent::Object(..))).count();
         self.watcher.events.fetch_add(objects as u64, Ordering::AcqRel);
-        self.sends |= objects > 0;
+        let is_heartbeat = |event: &WatchEvent| match event {
+            WatchEvent::Object(_, ResponseObject::Stored(stored, _)) => is_lock(&self.watcher.key.resource, stored),
+            WatchEvent::Object(..) => false,
+            _ => true,
+        };
+        self.sends |= !passed.events.iter().all(is_heartbeat);
         passed
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::clock::{self, WorkspaceClock};
 use machinery::{Text, Value};
-use objects::{Event, Key, Position};
+use objects::{Event, Key, Position, Stored};
 use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::Notify;
@@ -20,6 +20,16 @@ use super::repeats::{RepeatKey, Repeats};
 use super::report::{WatchKey, resource_name};
 use crate::limits;
 use crate::verbs::WatchEvent;
+
+/// What heartbeats of leaders count as.
+const LEASES: &str = "leases.coordination.k8s.io";
+
+/// Whether an object of a resource is the lock of a leader election, as older versions of client-go have it instead of a Lease.
+pub fn is_lock(plural: &str, object: &Stored) -> bool {
+    let has_annotations = matches!(plural, "configmaps" | "endpoints") && object.body.has("metadata", "annotations");
+    let leader = ["metadata", "annotations", "control-plane.alpha.kubernetes.io/leader"];
+    has_annotations && object.body.to_value(object.revision).at(&leader).is_some()
+}
 
 /// A watch.
 pub struct Watcher {
@@ -235,7 +245,10 @@ impl TestState {
         let revision = event.revision;
         self.trigger(key, event);
         let now = clock::instant();
-        let resource = resource_name(&key.group, &key.plural, "");
+        let resource = match is_lock(&key.plural, &event.object) {
+            true => LEASES.to_owned(),
+            false => resource_name(&key.group, &key.plural, ""),
+        };
         for activity in self.waits.values_mut().filter(|activity| !activity.ignored.contains(&resource)) {
             (activity.writes, activity.last) = (activity.writes + 1, now);
             activity.object = format!("{resource} {}", key.path);

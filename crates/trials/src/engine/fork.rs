@@ -11,12 +11,15 @@ use super::command::{Command, RunningCommand};
 use super::error::Error;
 use super::files::Directory;
 use super::kinds::{Kinds, existing};
+use super::network::{Network, Reach};
 use super::writes::Write;
 use crate::compare::{ObjectKey, Objects};
 use crate::limits;
 
 const SETTLES: &str = "/apis/testing.pintle.dev/v1alpha1/settles";
 const REPORTS: &str = "/apis/testing.pintle.dev/v1alpha1/reports";
+/// Where older versions of client-go keep the leader.
+const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 /// How long is waited for rest, and how long nothing must happen for it.
@@ -58,6 +61,15 @@ impl Fork {
         &self.kubeconfig
     }
 
+    /// The network for a command that runs in this fork.
+    pub fn network(&self, reach: Reach) -> Result<Network, Error> {
+        let kubeconfig = self.workspace.kubeconfig()?;
+        let server = kubeconfig.split_once("https://").map_or("", |(_, rest)| rest);
+        let end = server.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(server.len());
+        let api = server[..end].parse().map_err(|error| Error::Source(format!("the API has no port: {error}")))?;
+        Network::new(reach, api)
+    }
+
     /// Starts a command in this fork.
     pub fn start(&self, command: &Command) -> Result<RunningCommand, Error> {
         RunningCommand::start(command, &self.kubeconfig)
@@ -90,8 +102,19 @@ impl Fork {
         }
     }
 
-    /// Deletes all Leases. A controller would otherwise wait until that of its predecessor, which does not run here, has expired.
+    /// Deletes all Leases, and takes their leaders from older locks. A controller would otherwise wait until the lock of its predecessor,
+    /// which does not run here, has expired.
     pub async fn release_leases(&self) -> Result<(), Error> {
+        for (plural, kind) in [("configmaps", "ConfigMap"), ("endpoints", "Endpoints")] {
+            let list = self.workspace.get(&format!("/api/v1/{plural}")).await?;
+            for lock in list.items_at(&["items"]).iter().filter(|object| is_lock(object)) {
+                let [namespace, name] = ["namespace", "name"].map(|field| lock.str_at(&["metadata", field]));
+                let mut free =
+                    json!({"apiVersion": "v1", "kind": (kind), "metadata": {"name": (name), "namespace": (namespace)}});
+                free.set_at(&["metadata", "annotations", LEADER], Value::from("{}"));
+                self.workspace.apply_object(&free).await?;
+            }
+        }
         for lease in self.workspace.get(LEASES).await?.items_at(&["items"]) {
             let [namespace, name] = ["namespace", "name"].map(|field| lease.str_at(&["metadata", field]));
             let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
@@ -172,7 +195,7 @@ impl Fork {
         for kind in self.kinds().await?.iter() {
             let Some(mut list) = existing(&self.workspace, &(kind.path("", "") + &at)).await? else { continue };
             let Some(Value::Array(items)) = list.remove_at(&["items"]) else { continue };
-            for object in items.into_iter().filter(|object| !is_maintained(object)) {
+            for object in items.into_iter().filter(|object| !is_maintained(object) && !is_lock(object)) {
                 let [namespace, name] = ["namespace", "name"].map(|field| object.str_at(&["metadata", field]).into());
                 let key = ObjectKey { resource: kind.resource.as_str().into(), namespace, name };
                 objects.insert(key, object);
@@ -200,6 +223,11 @@ impl Fork {
         let _ = std::fs::remove_file(&self.kubeconfig);
         Ok(self.workspace.delete().await?)
     }
+}
+
+/// Whether an object is a lock with which leaders are elected, as a Lease is.
+fn is_lock(object: &Value) -> bool {
+    object.at(&["metadata", "annotations", LEADER]).is_some()
 }
 
 /// Whether the server itself writes an object whenever it is missing: an APIService of a group that it serves.

@@ -8,18 +8,20 @@ mod error;
 mod files;
 mod fork;
 mod kinds;
+mod network;
 mod writes;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use embed::Server;
+use embed::{Server, Value};
 
 pub use command::{Command, Ending, RunningCommand};
 pub use error::Error;
 use files::Directory;
 pub use fork::{Fork, Patience};
 pub use kinds::{Kind, Kinds};
+pub use network::{Network, Reach};
 pub use writes::Write;
 
 /// What forks begin with.
@@ -29,6 +31,8 @@ pub struct Settings {
     pub sources: Vec<String>,
     /// The release of Kubernetes to emulate, such as `1.36`, if it is not the newest.
     pub kubernetes_version: Option<String>,
+    /// Progress objects, which stand for kubelets and for the controllers of workloads.
+    pub progress: Vec<Value>,
 }
 
 /// A server with the objects of sources, of which forks are made. It ends when this is dropped, or with [`Engine::stop`].
@@ -45,7 +49,7 @@ impl Engine {
     ///
     /// A source has no objects, or the server cannot start.
     pub async fn start(settings: &Settings) -> Result<Engine, Error> {
-        let builder = Server::ephemeral().testing().port(0).controllers();
+        let builder = Server::ephemeral().testing().port(0).controllers().progress(settings.progress.clone());
         let builder = settings.sources.iter().fold(builder, |builder, source| builder.source(source));
         let builder = match &settings.kubernetes_version {
             Some(version) => builder.kubernetes_version(version),

@@ -107,6 +107,8 @@ pub struct Plan {
     pub varying: Vec<String>,
     /// The configurations of webhooks, none of which was called.
     pub webhooks: Vec<String>,
+    /// The hosts that the command has asked its proxy for, with their ports.
+    pub hosts: Vec<String>,
 }
 
 impl Plan {

@@ -9,7 +9,8 @@ use machinery::Text;
 use super::reasons;
 use super::{Line, Plan};
 use crate::compare::{Change, Difference, FieldChange, Ignored, Objects, compare};
-use crate::engine::{Command, Engine, Error, Fork, Patience, Write};
+use crate::engine::{Command, Engine, Error, Fork, Patience, Reach, Write};
+use crate::limits;
 
 /// How often the change happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,13 +34,15 @@ pub struct Changes {
     pub command: Option<Command>,
     pub patience: Patience,
     pub runs: Runs,
+    /// What the command of the change reaches.
+    pub reach: Reach,
 }
 
 impl Default for Changes {
     fn default() -> Changes {
         let patience = Patience { quiet: Duration::from_secs(1), timeout: Duration::from_secs(60) };
-        let (applied, deleted, before, command, runs) = Default::default();
-        Changes { applied, deleted, before, command, patience, runs }
+        let (applied, deleted, before, command, runs, reach) = Default::default();
+        Changes { applied, deleted, before, command, patience, runs, reach }
     }
 }
 
@@ -47,6 +50,8 @@ impl Default for Changes {
 struct Settled {
     objects: Objects,
     writes: Vec<Write>,
+    /// The hosts that the command has asked for.
+    hosts: Vec<String>,
 }
 
 /// What happens without the change.
@@ -64,6 +69,7 @@ struct Unchanged {
 ///
 /// A change is refused, a command fails, or something does not settle.
 pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
+    engine.base().settle(Patience { quiet: limits::BEGIN_LOOK, ..changes.patience }).await?;
     let origin = origin(engine, changes).await?;
     let again = async {
         match changes.runs {
@@ -85,14 +91,14 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
     }
     let is_webhook = |resource: &str| resource.ends_with("webhookconfigurations.admissionregistration.k8s.io");
     let webhooks = changed.objects.keys().filter(|key| is_webhook(&key.resource)).map(ToString::to_string).collect();
-    Ok(Plan { lines, refused: reasons::refusals(&changed.writes, &writes), varying, webhooks })
+    Ok(Plan { lines, refused: reasons::refusals(&changed.writes, &writes), varying, webhooks, hosts: changed.hosts })
 }
 
 /// What is forked: the source, as the controllers of `before` leave it.
 async fn origin(engine: &Engine, changes: &Changes) -> Result<Fork, Error> {
     let Some(before) = &changes.before else { return Ok(engine.base().clone()) };
     let fork = engine.fork().await?;
-    run(&fork, Some(before), changes.patience).await?;
+    run(&fork, Some(before), changes).await?;
     Ok(fork)
 }
 
@@ -130,7 +136,7 @@ async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error>
     };
     let one = async || {
         let fork = origin.fork().await?;
-        let settled = run(&fork, Some(before), changes.patience).await?;
+        let settled = run(&fork, Some(before), changes).await?;
         fork.delete().await?;
         Ok::<_, Error>(settled)
     };
@@ -146,23 +152,24 @@ async fn changed(origin: &Fork, changes: &Changes) -> Result<Settled, Error> {
     for name in &changes.deleted {
         fork.delete_named(name).await?;
     }
-    let settled = run(&fork, changes.command.as_ref().or(changes.before.as_ref()), changes.patience).await?;
+    let settled = run(&fork, changes.command.as_ref().or(changes.before.as_ref()), changes).await?;
     fork.delete().await?;
     Ok(settled)
 }
 
 /// Runs a command in a fork until everything has settled.
-async fn run(fork: &Fork, command: Option<&Command>, patience: Patience) -> Result<Settled, Error> {
+async fn run(fork: &Fork, command: Option<&Command>, changes: &Changes) -> Result<Settled, Error> {
+    let network = fork.network(changes.reach)?;
     let mut running = None;
     match command {
-        None => fork.settle(patience).await?,
+        None => fork.settle(changes.patience).await?,
         Some(command) => {
             fork.release_leases().await?;
-            let command = running.insert(fork.start(command)?);
-            fork.settle_with(command, patience).await?;
+            let command = running.insert(network.start(command, fork.kubeconfig())?);
+            fork.settle_with(command, changes.patience).await?;
         }
     }
-    let settled = Settled { objects: fork.objects().await?, writes: fork.writes().await? };
+    let settled = Settled { objects: fork.objects().await?, writes: fork.writes().await?, hosts: network.hosts() };
     if let Some(running) = running {
         running.stop().await;
     }

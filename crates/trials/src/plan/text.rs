@@ -95,6 +95,7 @@ impl Plan {
                 ("Refused requests", &refused),
                 ("Different in two runs", &self.varying),
                 ("Webhooks, which are not called", &self.webhooks),
+                ("Hosts to which the command has connected or tried to", &self.hosts),
             ] {
                 if !lines.is_empty() {
                     text.push_str(&format!("{title}:\n"));

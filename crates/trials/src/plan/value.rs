@@ -69,6 +69,7 @@ impl Plan {
             "refused": (self.refused.iter().map(Refusal::value).collect::<Value>()),
             "varying": (texts(&self.varying)),
             "webhooks": (texts(&self.webhooks)),
+            "hosts": (texts(&self.hosts)),
         })
     }
 }

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use base::clock;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use futures_util::{StreamExt as _, stream};
-use machinery::Text;
+use machinery::{Text, Value};
 
 use super::cells::{Cell, generate, without_one_right};
-use super::running::{Observed, Pace, Setting, prepare, run};
+use super::record::Record;
+use super::running::{Expected, Observed, Pace, Setting, prepare, run};
 use super::scenario::{Permissions, Scenario};
 use crate::compare::{Ignored, compare};
 use crate::engine::{Engine, Error, Fork, Patience, Settings};
@@ -26,6 +27,8 @@ pub struct Options {
     pub parallel: usize,
     /// The only cells to run, as they are, if there are any.
     pub cells: Vec<Cell>,
+    /// Progress objects of the servers.
+    pub progress: Vec<Value>,
 }
 
 /// What a cell has shown.
@@ -49,7 +52,7 @@ impl std::fmt::Display for NotTried {
         out.write_str(match self {
             NotTried::HitNothing => "hit nothing",
             NotTried::BudgetUsedUp => "the budget was used up",
-            NotTried::NotRepeatable => "differed once, but not when repeated",
+            NotTried::NotRepeatable => "differed once, but not in repetitions that waited longer",
         })
     }
 }
@@ -94,34 +97,31 @@ pub enum Progress {
     Shrinking { done: usize, of: usize },
 }
 
-/// What cells are compared with.
-struct Expected {
-    clean: Observed,
-    kept: HashSet<Text>,
-    ignored: Ignored,
+/// What differs in a cell from a run without faults, each in one line.
+fn differences(clean: &Observed, seen: &Observed, is_checked: bool) -> Vec<String> {
+    if !seen.symptoms.is_empty() || is_checked {
+        return seen.symptoms.iter().map(|symptom| step_name(symptom.step) + &symptom.text).collect();
+    }
+    let created = seen.created.iter().filter_map(|(key, count)| {
+        let before = clean.created.get(key).filter(|before| *before < count)?;
+        Some(format!("{key} was created {count} times, without faults {before}"))
+    });
+    let findings = seen.findings.iter().filter_map(|(check, count)| {
+        // how often it happens without faults may be chance
+        let is_new = *count > 0 && clean.findings.get(check).is_none_or(|before| *before == 0);
+        is_new.then(|| format!("{check}: {count}, without faults none"))
+    });
+    created.chain(findings).collect()
 }
 
-impl Expected {
-    /// What differs, each in one line.
-    fn differences(&self, seen: &Observed, is_checked: bool) -> Vec<String> {
-        if !seen.symptoms.is_empty() {
-            return seen.symptoms.iter().map(|symptom| step_name(symptom.step) + &symptom.text).collect();
-        }
-        if is_checked {
-            return vec![];
-        }
-        let differences = compare(&self.clean.objects, &seen.objects, &self.kept, &self.ignored);
-        let objects = differences.iter().map(ToString::to_string);
-        let created = seen.created.iter().filter_map(|(key, count)| {
-            let before = self.clean.created.get(key).filter(|before| *before < count)?;
-            Some(format!("{key} was created {count} times, without faults {before}"))
-        });
-        let findings = seen.findings.iter().filter_map(|(check, count)| {
-            let before = self.clean.findings.get(check).copied().unwrap_or_default();
-            (*count > before).then(|| format!("{check}: {count}, without faults {before}"))
-        });
-        objects.chain(created).chain(findings).collect()
-    }
+/// The quiet time of each step, given how long each took: no pause of the command was longer than that, and what is late may be done
+/// in a later step.
+fn quiets(active: &[Duration], times: u32, most: Duration) -> Vec<Duration> {
+    let longest = |longest: &mut Duration, active: &Duration| {
+        *longest = (*longest).max(times * *active).min(most);
+        Some(*longest)
+    };
+    active.iter().scan(limits::QUIET_MIN, longest).collect()
 }
 
 fn step_name(step: usize) -> String {
@@ -164,10 +164,12 @@ pub async fn trial(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Error> {
     let began = clock::instant();
-    let settings = Settings { sources: scenario.from.clone(), ..Settings::default() };
+    let settings =
+        Settings { sources: scenario.from.clone(), progress: options.progress.clone(), kubernetes_version: None };
     let engine = Engine::start(&settings).await?;
     let prepared = engine.fork().await?;
     prepare(prepared.workspace(), &scenario.setup).await?;
+    prepared.settle(Patience { quiet: limits::BEGIN_LOOK, timeout: options.timeout }).await?;
     let outcome = Trial { scenario, options, prepared }.run(progress).await;
     engine.stop().await;
     outcome.map(|outcome| Outcome { elapsed: began.elapsed(), ..outcome })
@@ -182,15 +184,23 @@ struct Trial<'a> {
 impl Trial<'_> {
     async fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
         let seed = self.scenario.seed.unwrap_or(1);
-        let patience =
-            Patience { quiet: self.options.quiet.unwrap_or(limits::FIRST_QUIET), timeout: self.options.timeout };
-        let pace = Pace { patience, watches: None };
-        let mut setting = Setting { scenario: self.scenario, prepared: &self.prepared, pace, clients: vec![], seed };
+        let first = self.options.quiet.unwrap_or(limits::FIRST_QUIET);
+        let pace = Pace {
+            quiets: vec![first; self.scenario.steps.len() + 1],
+            last_quiet: limits::LAST_QUIET,
+            timeout: self.options.timeout,
+            watches: None,
+        };
+        let (clients, expected) = Default::default();
+        let mut setting = Setting { scenario: self.scenario, prepared: &self.prepared, pace, clients, seed, expected };
         progress(Progress::Clean(1));
-        let clean = self.clean(&setting).await?;
-        // no pause of the command was longer than it took to be at rest
-        let learnt = (2 * clean.active).clamp(limits::QUIET_MIN, patience.quiet.max(limits::QUIET_MIN));
-        setting.pace.patience.quiet = self.options.quiet.unwrap_or(learnt);
+        let mut clean = self.clean(&setting).await?;
+        let times = |active: &[Duration], times: u32| match self.options.quiet {
+            Some(given) => vec![given; active.len()],
+            None => quiets(active, times, first),
+        };
+        // the cells disturb each other
+        setting.pace.quiets = times(&clean.active, 6);
         setting.pace.watches = Some(clean.record.watches());
         setting.clients = match self.scenario.clients.as_slice() {
             [] => clean.record.clients().into_iter().collect(),
@@ -198,36 +208,38 @@ impl Trial<'_> {
         };
         if setting.clients.is_empty() {
             let command = self.scenario.start.clone();
-            return Err(Error::Silent { command, within: patience.timeout });
+            return Err(Error::Silent { command, within: self.options.timeout });
         }
         progress(Progress::Clean(2));
         let second_began = clock::instant();
-        let second = self.clean(&setting).await?;
+        let together = match self.options.cells.len() {
+            0 => self.options.parallel,
+            few => self.options.parallel.min(few * limits::REPETITIONS),
+        };
+        let others = try_join_all((0..together.max(1)).map(|_| self.clean(&setting))).await?;
         let duration = second_began.elapsed();
+        for (step, active) in clean.active.iter_mut().enumerate() {
+            *active = others.iter().filter_map(|other| other.active.get(step).copied()).fold(*active, Duration::max);
+        }
+        setting.pace.quiets = times(&clean.active, 2);
         let base = self.prepared.objects().await?;
         let kept = base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
         // a write that is repeated counts twice
-        let ignored = Ignored { generation: true, ..Ignored::default() };
-        let mut expected = Expected { clean, kept, ignored };
+        let mut ignored = Ignored { generation: true, ..Ignored::default() };
         // what differs without faults shows nothing
-        expected.clean.created.retain(|key, count| second.created.get(key) == Some(count));
-        for (check, count) in second.findings {
-            let most = expected.clean.findings.entry(check).or_default();
-            *most = (*most).max(count);
-        }
-        expected.ignored.learn(&compare(&expected.clean.objects, &second.objects, &expected.kept, &expected.ignored));
-        let cells = match self.options.cells.as_slice() {
-            [] => {
-                let record = &expected.clean.record;
-                let mut cells = generate(record, &setting.clients, seed);
-                if self.scenario.permissions == Permissions::MinusOne {
-                    cells.splice(0..0, without_one_right(record, &setting.clients));
-                }
-                cells
+        let steps = std::mem::take(&mut clean.objects);
+        for other in others {
+            clean.created.retain(|key, count| other.created.get(key) == Some(count));
+            for (check, count) in other.findings {
+                let most = clean.findings.entry(check).or_default();
+                *most = (*most).max(count);
             }
-            given => given.to_vec(),
-        };
-        let tried = self.cells(&setting, &expected, &cells, progress).await?;
+            let both = steps.iter().zip(&other.objects);
+            both.for_each(|(one, other)| ignored.learn(&compare(one, other, &kept, &ignored)));
+        }
+        setting.expected = Some(Expected { steps, kept, ignored });
+        let cells = self.chosen(&clean.record, &setting.clients);
+        let tried = self.cells(&setting, &clean, &cells, progress).await?;
         let mut outcome = Outcome {
             steps: self.scenario.steps.len(),
             clients: setting.clients.clone(),
@@ -235,8 +247,21 @@ impl Trial<'_> {
             cells: tried,
             ..Outcome::default()
         };
-        self.find(&setting, &expected, &mut outcome, progress).await?;
+        setting.pace.last_quiet = limits::LAST_QUIET_REPEATED;
+        self.find(&setting, &clean, &mut outcome, progress).await?;
         Ok(outcome)
+    }
+
+    /// The cells that were asked for, or those for a record.
+    fn chosen(&self, record: &Record, clients: &[Text]) -> Vec<Cell> {
+        if !self.options.cells.is_empty() {
+            return self.options.cells.clone();
+        }
+        let mut cells = generate(record, clients, self.scenario.seed.unwrap_or(1));
+        if self.scenario.permissions == Permissions::MinusOne {
+            cells.splice(0..0, without_one_right(record, clients));
+        }
+        cells
     }
 
     /// A run without faults, in which everything must work.
@@ -250,9 +275,9 @@ impl Trial<'_> {
         }
     }
 
-    async fn try_cell(&self, setting: &Setting<'_>, expected: &Expected, cell: &Cell) -> Result<Verdict, Error> {
+    async fn try_cell(&self, setting: &Setting<'_>, clean: &Observed, cell: &Cell) -> Result<Verdict, Error> {
         let seen = run(setting, Some(cell)).await?;
-        let differences = expected.differences(&seen, self.scenario.check.is_some());
+        let differences = differences(clean, &seen, self.scenario.check.is_some());
         Ok(match differences.is_empty() {
             _ if seen.hits == 0 => Verdict::NotTried(NotTried::HitNothing),
             true => Verdict::Same,
@@ -264,7 +289,7 @@ impl Trial<'_> {
     async fn cells(
         &self,
         setting: &Setting<'_>,
-        expected: &Expected,
+        clean: &Observed,
         cells: &[Cell],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<(Cell, Verdict)>, Error> {
@@ -273,7 +298,7 @@ impl Trial<'_> {
             let is_over = budget.is_some_and(|budget| began.elapsed() >= budget);
             let verdict = match is_over {
                 true => Ok(Verdict::NotTried(NotTried::BudgetUsedUp)),
-                false => self.try_cell(setting, expected, &cell).await,
+                false => self.try_cell(setting, clean, &cell).await,
             };
             verdict.map(|verdict| (index, (cell, verdict)))
         };
@@ -295,7 +320,7 @@ impl Trial<'_> {
     async fn find(
         &self,
         setting: &Setting<'_>,
-        expected: &Expected,
+        clean: &Observed,
         outcome: &mut Outcome,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), Error> {
@@ -306,7 +331,7 @@ impl Trial<'_> {
             let members: Vec<Cell> =
                 indices.iter().filter_map(|index| cells.get(*index)).map(|(cell, _)| cell.clone()).collect();
             async move {
-                let found = self.shrink(setting, expected, members).await;
+                let found = self.shrink(setting, clean, members).await;
                 found.map(|found| (found, indices))
             }
         };
@@ -334,14 +359,14 @@ impl Trial<'_> {
     async fn shrink(
         &self,
         setting: &Setting<'_>,
-        expected: &Expected,
+        clean: &Observed,
         cells: Vec<Cell>,
     ) -> Result<Option<Finding>, Error> {
         let Some(mut cell) = cells.first().cloned() else { return Ok(None) };
         while self.options.cells.is_empty() {
             let mut smaller = None;
             for candidate in cell.smaller(self.scenario.steps.len()) {
-                if let Verdict::Differs(_) = self.try_cell(setting, expected, &candidate).await? {
+                if let Verdict::Differs(_) = self.try_cell(setting, clean, &candidate).await? {
                     smaller = Some(candidate);
                     break;
                 }
@@ -350,7 +375,7 @@ impl Trial<'_> {
             cell = found;
         }
         let (mut shown, mut symptoms) = (0, vec![]);
-        for verdict in join_all((0..limits::REPETITIONS).map(|_| self.try_cell(setting, expected, &cell))).await {
+        for verdict in join_all((0..limits::REPETITIONS).map(|_| self.try_cell(setting, clean, &cell))).await {
             if let Verdict::Differs(found) = verdict? {
                 shown += 1;
                 symptoms = found;

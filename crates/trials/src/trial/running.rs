@@ -1,6 +1,6 @@
 //! One run of a scenario, in a fork of its own, with the disturbance of a cell or without one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use base::clock;
@@ -10,7 +10,7 @@ use machinery::{Text, Value};
 use super::cells::{Act, Cell, Moment};
 use super::record::{Record, StepRecord};
 use super::scenario::{Check, Scenario, Step, evaluate};
-use crate::compare::{ObjectKey, Objects};
+use crate::compare::{Ignored, LEFT_OUT, ObjectKey, Objects, compare};
 use crate::engine::{Command, Ending, Error, Fork, Patience, RunningCommand, Write};
 use crate::limits;
 
@@ -20,11 +20,25 @@ const TESTING: &str = "/apis/testing.pintle.dev/v1alpha1";
 const CREATED: i64 = 201;
 
 /// How long runs wait, as far as the runs without faults have shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Pace {
-    pub patience: Patience,
+    /// The time in which nothing must happen, for each step.
+    pub quiets: Vec<Duration>,
+    /// The time in which nothing must happen before what looks wrong counts.
+    pub last_quiet: Duration,
+    pub timeout: Duration,
     /// The watches that run once the command has started, if that is known.
     pub watches: Option<u64>,
+}
+
+/// What cells are compared with, if there is no check.
+pub struct Expected {
+    /// The objects after each step without faults.
+    pub steps: Vec<Objects>,
+    /// The uids of the objects that the runs begin with.
+    pub kept: HashSet<Text>,
+    /// What differs without faults shows nothing.
+    pub ignored: Ignored,
 }
 
 /// What all runs of a trial have in common.
@@ -35,6 +49,8 @@ pub struct Setting<'a> {
     pub pace: Pace,
     pub clients: Vec<Text>,
     pub seed: u64,
+    /// None in the runs without faults.
+    pub expected: Option<Expected>,
 }
 
 /// What a run has shown.
@@ -44,15 +60,15 @@ pub struct Observed {
     pub hits: u64,
     /// The failures that were seen, each with its step.
     pub symptoms: Vec<Symptom>,
-    /// The objects at the end; none after a symptom, which ends the run.
-    pub objects: Objects,
+    /// The objects after each step, of a run without faults.
+    pub objects: Vec<Objects>,
     pub record: Record,
     /// The suspicious requests after all steps, by check.
     pub findings: BTreeMap<String, i64>,
     /// How often each object was created: one that was deleted by mistake and created again is no other one at the end.
     pub created: BTreeMap<ObjectKey, usize>,
-    /// The longest time from the end of a step until nothing happened any more.
-    pub active: Duration,
+    /// The time from the end of each step until nothing happened any more.
+    pub active: Vec<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +92,8 @@ struct Run<'a> {
     setting: &'a Setting<'a>,
     cell: Option<&'a Cell>,
     fork: Fork,
+    /// That of the current step.
+    patience: Patience,
     supervised: Supervised,
     observed: Observed,
     /// The gate that holds events, and the step after which it opens.
@@ -102,7 +120,8 @@ pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed,
     }
     let supervised = Supervised { command, running: None, endings: vec![], before: 0 };
     let observed = Observed::default();
-    let mut run = Run { setting, cell, fork: fork.clone(), supervised, observed, gate: None, lasting: None };
+    let patience = Patience { quiet: Duration::ZERO, timeout: setting.pace.timeout };
+    let mut run = Run { setting, cell, fork: fork.clone(), patience, supervised, observed, gate: None, lasting: None };
     let done = run.all().await;
     let observed = std::mem::take(&mut run.observed);
     drop(run);
@@ -127,9 +146,9 @@ impl Run<'_> {
     /// Makes a symptom of a failure that a disturbance may have caused.
     fn blame(&mut self, step: usize, done: Result<(), Error>) -> Result<(), Error> {
         match done {
-            Err(error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. }))
-                if self.cell.is_some() =>
-            {
+            Err(
+                error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. } | Error::Refused(_)),
+            ) if self.cell.is_some() => {
                 // the failure has ended the step before its hits were counted; repetitions show whether it was chance
                 self.observed.hits += 1;
                 self.symptom(step, error.to_string());
@@ -158,11 +177,10 @@ impl Run<'_> {
         if self.setting.scenario.check.is_none() {
             // what is written from now on is written at rest
             self.noted().await?;
-            let quiet = (2 * self.setting.pace.patience.quiet).max(limits::FIRST_QUIET);
-            self.fork.settle(Patience { quiet, ..self.setting.pace.patience }).await?;
+            let quiet = self.patience.quiet.max(self.setting.pace.last_quiet);
+            self.fork.settle(Patience { quiet, ..self.patience }).await?;
             self.noted().await?;
         }
-        self.observed.objects = self.fork.objects().await?;
         Ok(())
     }
 
@@ -176,6 +194,7 @@ impl Run<'_> {
     }
 
     async fn step(&mut self, step: usize) -> Result<(), Error> {
+        self.patience.quiet = self.setting.pace.quiets.get(step).copied().unwrap_or(self.patience.quiet);
         // the requests of a check belong to no step
         self.noted().await?;
         let fault = self.disturb(step).await?;
@@ -205,8 +224,7 @@ impl Run<'_> {
             self.ready().await?;
         }
         self.settle().await?;
-        let active = performed.elapsed().saturating_sub(self.setting.pace.patience.quiet);
-        self.observed.active = self.observed.active.max(active);
+        self.observed.active.push(performed.elapsed().saturating_sub(self.patience.quiet));
         if let Some(Act::StaleStart(..)) = self.act(step) {
             self.start_stale().await?;
         }
@@ -252,6 +270,8 @@ impl Run<'_> {
 
     async fn start(&mut self) -> Result<(), Error> {
         self.supervised.running = None;
+        // a Lease of its predecessor, which ended without releasing it, would make it wait
+        self.fork.release_leases().await?;
         self.supervised.before = StepRecord::read(&self.fork.workspace().report().await?).started;
         self.supervised.running = Some(self.fork.start(&self.supervised.command)?);
         Ok(())
@@ -259,7 +279,7 @@ impl Run<'_> {
 
     /// Waits until the command has started: it has the watches that it had in the run without faults.
     async fn ready(&mut self) -> Result<(), Error> {
-        let timeout = self.setting.pace.patience.timeout;
+        let timeout = self.patience.timeout;
         let Some(watches) = self.setting.pace.watches else {
             let Some(command) = &self.supervised.running else { return Ok(()) };
             return self.fork.begun(command, timeout).await;
@@ -296,7 +316,7 @@ impl Run<'_> {
     async fn settle(&mut self) -> Result<(), Error> {
         loop {
             self.restart_ended().await?;
-            let patience = self.setting.pace.patience;
+            let patience = self.patience;
             let settled = async {
                 match self.gate {
                     Some(_) => self.settle_held().await,
@@ -315,7 +335,7 @@ impl Run<'_> {
 
     /// Settles although a gate holds events.
     async fn settle_held(&self) -> Result<(), Error> {
-        let Patience { quiet, timeout } = self.setting.pace.patience;
+        let Patience { quiet, timeout } = self.patience;
         let text = |duration: Duration| format!("{}ms", duration.as_millis());
         let settle = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle",
             "metadata": {"name": "settle"}, "spec": {"quiet": (text(quiet)), "timeout": (text(timeout.min(limits::SETTLE_SLICE))), "held": "Ignore"}});
@@ -340,7 +360,7 @@ impl Run<'_> {
 
     /// Kills the command when its write arrives, before or after the commit, and starts it again.
     async fn kill_at(&mut self, moment: Moment, fault: &Fault, step: Option<&RunningCommand>) -> Result<(), Error> {
-        let patience = self.setting.pace.patience;
+        let patience = self.patience;
         let hit = async {
             while fault.hits().await? == 0 {
                 tokio::time::sleep(limits::BEGIN_LOOK).await;
@@ -427,7 +447,7 @@ impl Run<'_> {
             self.start().await?;
             self.ready().await?;
         }
-        let timeout = self.setting.pace.patience.timeout;
+        let timeout = self.patience.timeout;
         match tokio::time::timeout(timeout, performing.ended()).await {
             Ok(ending) if ending.is_success() => Ok(()),
             Ok(ending) => Err(performing.failure(ending)),
@@ -464,7 +484,12 @@ impl Run<'_> {
             self.observed.findings.insert(check.to_owned(), count);
         }
         let writes = status.items_at(&["writes"]).iter().map(Write::read);
-        for created in writes.filter(|write| write.code == CREATED && !write.object.name.is_empty()) {
+        let counts = |write: &Write| {
+            write.code == CREATED
+                && !write.object.name.is_empty()
+                && !LEFT_OUT.contains(&write.object.resource.as_str())
+        };
+        for created in writes.filter(counts) {
             *self.observed.created.entry(created.object).or_default() += 1;
         }
         Ok(StepRecord::read(&status))
@@ -472,22 +497,29 @@ impl Run<'_> {
 
     /// Checks the objects. A check that fails is repeated later, since the command may only be slow.
     async fn check(&mut self, step: usize) -> Result<(), Error> {
-        let Some(check) = &self.setting.scenario.check else { return Ok(()) };
-        if self.look(check).await?.is_none() {
+        if self.look(step).await?.is_empty() {
             return Ok(());
         }
-        let quiet = self.setting.pace.patience.quiet.max(limits::SECOND_LOOK);
-        self.fork.settle(Patience { quiet, ..self.setting.pace.patience }).await?;
-        if let Some(wrong) = self.look(check).await? {
-            self.symptom(step, wrong);
-        }
+        let quiet = self.patience.quiet.max(self.setting.pace.last_quiet).max(limits::SECOND_LOOK);
+        self.fork.settle(Patience { quiet, ..self.patience }).await?;
+        self.look(step).await?.into_iter().for_each(|wrong| self.symptom(step, wrong));
         Ok(())
     }
 
-    /// Runs the check once. Returns why it fails.
-    async fn look(&self, check: &Check) -> Result<Option<String>, Error> {
-        match check {
-            Check::Expression(text, program) => {
+    /// Runs the check once, or compares the objects with those without faults. Returns what is wrong.
+    async fn look(&mut self, step: usize) -> Result<Vec<String>, Error> {
+        match &self.setting.scenario.check {
+            None => {
+                let objects = self.fork.objects().await?;
+                let Some(expected) = &self.setting.expected else {
+                    self.observed.objects.push(objects);
+                    return Ok(vec![]);
+                };
+                let found =
+                    expected.steps.get(step).map(|old| compare(old, &objects, &expected.kept, &expected.ignored));
+                Ok(found.unwrap_or_default().iter().map(ToString::to_string).collect())
+            }
+            Some(Check::Expression(text, program)) => {
                 let mut objects = self.fork.objects().await?;
                 // the items of a list have no kind
                 let kinds = self.fork.kinds().await?;
@@ -495,20 +527,20 @@ impl Run<'_> {
                     let kind = kinds.iter().find(|kind| kind.resource == key.resource.as_str());
                     object.set_at(&["kind"], Value::from(kind.map_or("", |kind| kind.kind.as_str())));
                 }
-                Ok(evaluate(text, program, &objects).err())
+                Ok(evaluate(text, program, &objects).err().into_iter().collect())
             }
-            Check::Command(line) => {
+            Some(Check::Command(line)) => {
                 let running = self.fork.start(&Command::shell(line))?;
-                let ended = tokio::time::timeout(self.setting.pace.patience.timeout, running.ended()).await;
+                let ended = tokio::time::timeout(self.patience.timeout, running.ended()).await;
                 let Ok(ending) = ended else {
-                    return Ok(Some(format!("the check ({line}) does not end")));
+                    return Ok(vec![format!("the check ({line}) does not end")]);
                 };
                 if ending.is_success() {
-                    return Ok(None);
+                    return Ok(vec![]);
                 }
                 let output = running.output();
                 let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-                Ok(Some(if lines.is_empty() { format!("the check ended with {ending}") } else { lines.join("; ") }))
+                Ok(vec![if lines.is_empty() { format!("the check ended with {ending}") } else { lines.join("; ") }])
             }
         }
     }

@@ -14,6 +14,8 @@ use crate::compare::Objects;
 pub struct Scenario {
     /// Sources of the objects that the server begins with.
     pub from: Vec<String>,
+    /// Sets and files of Progress objects.
+    pub progress: Vec<String>,
     /// Manifests that are applied before the command starts, such as its CRDs.
     pub setup: Vec<String>,
     /// The command under test, for `sh`.
@@ -138,7 +140,8 @@ pub fn evaluate(text: &str, program: &Program, objects: &Objects) -> Result<(), 
     }
 }
 
-const FIELDS: [&str; 9] = ["from", "setup", "start", "steps", "check", "budget", "seed", "clients", "permissions"];
+const FIELDS: [&str; 10] =
+    ["from", "progress", "setup", "start", "steps", "check", "budget", "seed", "clients", "permissions"];
 
 impl Scenario {
     /// Reads a file. Paths in it are relative to the working directory, as those of commands are.
@@ -170,6 +173,7 @@ impl Scenario {
         };
         Ok(Scenario {
             from: list("from"),
+            progress: list("progress"),
             setup: list("setup"),
             start: value.str_at(&["start"]).to_owned(),
             steps,

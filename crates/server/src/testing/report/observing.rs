@@ -66,7 +66,8 @@ impl Observing {
             return None;
         }
         let mut exchange = Exchange::new(info.clone(), agent);
-        if exchange.is_write() {
+        // client-go names the heartbeats of leaders so; older ones write ConfigMaps instead of Leases
+        if exchange.is_write() && !agent.ends_with("leader-election") {
             testing.tally().begins(&mut exchange);
         }
         if exchange.changes_object() {
