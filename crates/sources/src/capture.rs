@@ -55,7 +55,7 @@ pub struct Capture {
     pub problems: Problems,
 }
 
-/// What a file has.
+/// The content of a file.
 #[derive(Default)]
 struct Content {
     objects: Vec<Captured>,

@@ -22,7 +22,7 @@ pub use fork::{Fork, Patience};
 pub use kinds::{Kind, Kinds};
 pub use writes::Write;
 
-/// What forks begin with.
+/// The source of forks.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Sources of objects, as for `pintle serve --from`. Without one, forks are empty.

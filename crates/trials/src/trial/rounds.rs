@@ -28,7 +28,7 @@ pub struct Options {
     pub cells: Vec<Cell>,
 }
 
-/// What a cell has shown.
+/// The result of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Same,
@@ -94,7 +94,7 @@ pub enum Progress {
     Shrinking { done: usize, of: usize },
 }
 
-/// What cells are compared with.
+/// The run that cells are compared with.
 struct Expected {
     clean: Observed,
     kept: HashSet<Text>,
@@ -102,7 +102,7 @@ struct Expected {
 }
 
 impl Expected {
-    /// What differs, each in one line.
+    /// The differences, each in one line.
     fn differences(&self, seen: &Observed, is_checked: bool) -> Vec<String> {
         if !seen.symptoms.is_empty() {
             return seen.symptoms.iter().map(|symptom| step_name(symptom.step) + &symptom.text).collect();

@@ -27,7 +27,7 @@ pub struct Pace {
     pub watches: Option<u64>,
 }
 
-/// What all runs of a trial have in common.
+/// The common part of all runs of a trial.
 pub struct Setting<'a> {
     pub scenario: &'a Scenario,
     /// The state in which every run begins.
@@ -37,7 +37,7 @@ pub struct Setting<'a> {
     pub seed: u64,
 }
 
-/// What a run has shown.
+/// The result of a run.
 #[derive(Default)]
 pub struct Observed {
     /// The requests, events and starts that were disturbed.
@@ -453,7 +453,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What the clients did since the last report.
+    /// Actions of the clients since the last report.
     async fn noted(&mut self) -> Result<StepRecord, Error> {
         let report = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Report",
             "metadata": {"name": "report"}, "spec": {"reset": true, "writes": true}});
