@@ -1,4 +1,4 @@
-//! What every room of the API server uses.
+//! The foundation of every room of the API server.
 //!
 //! Modules import only from earlier lines: `configuration`, `digest`, `limits`, `metrics`, `wording`; then `clock`; then `task`; then
 //! `deadline`, `notice`, `request`, `trace` and `webhook`.

@@ -19,7 +19,7 @@ pub enum ClockFlag {
 /// The content of sources.
 pub struct Read {
     plan: Plan,
-    /// What was found and what was left out.
+    /// Counts of objects that were found and left out.
     lines: Vec<String>,
 }
 

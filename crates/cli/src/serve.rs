@@ -60,10 +60,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     authentication.tokens = files.tokens()?;
     let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
     authentication.accounts = accounts;
-    let inflight_max =
-        server::InFlightMax { read_only: flags.max_requests_inflight, mutating: flags.max_mutating_requests_inflight };
-    // without the default FlowSchemas, which a capture need not have, nothing would be shared in a sensible way
-    let is_fair = flags.enable_priority_and_fairness && flags.from.is_empty();
+    let requests = requests(flags, compatible_minor)?;
     let api = ApiConfig {
         plugins: Arc::new(admission.plugins),
         service_addresses,
@@ -72,7 +69,8 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         proxy_identity: flags.identity.proxy_identity()?.map(Arc::new),
         service_ranges: service_ranges(flags)?,
         controllers,
-        seats: is_fair.then(|| inflight_max.seats()),
+        // without the default FlowSchemas, which a capture need not have, nothing would be shared in a sensible way
+        seats: (flags.enable_priority_and_fairness && flags.from.is_empty()).then(|| requests.inflight_max.seats()),
         runtime,
         gates: feature_gates,
         compaction_interval: flags.etcd_compaction_interval,
@@ -80,10 +78,9 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         testing: flags.testing,
         ..ApiConfig::default()
     };
-    let audit = Arc::new(flags.audit.audit()?);
     let config = Config {
         api,
-        requests: RequestConfig { timeout: flags.request_timeout, inflight_max, compatible_minor, audit },
+        requests,
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
         replacements: files.replacements(),
@@ -345,6 +342,13 @@ fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::R
 
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
     ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
+}
+
+fn requests(flags: &Serve, compatible_minor: u32) -> Result<RequestConfig, String> {
+    let (read_only, mutating) = (flags.max_requests_inflight, flags.max_mutating_requests_inflight);
+    let inflight_max = server::InFlightMax { read_only, mutating };
+    let audit = Arc::new(flags.audit.audit()?);
+    Ok(RequestConfig { timeout: flags.request_timeout, inflight_max, compatible_minor, audit })
 }
 
 fn texts(names: &[&str]) -> Vec<String> {

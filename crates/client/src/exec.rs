@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use machinery::{Value, json};
 
-/// What a program has printed. Empty fields are absent; certificates and keys are PEM.
+/// The output of a program. Empty fields are absent; certificates and keys are PEM.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     pub token: String,

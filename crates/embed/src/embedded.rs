@@ -123,7 +123,7 @@ impl Builder {
     }
 }
 
-/// What a start has made.
+/// The result of a start.
 struct Started {
     server: server::Server,
     port: Option<Port>,

@@ -7,7 +7,7 @@ use machinery::{Value, yaml};
 use crate::error::Error;
 use crate::limits;
 
-/// What others need is applied first.
+/// Objects that others need are applied first.
 const FIRST: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
 
 /// The objects of files, and of all files below directories.

@@ -23,7 +23,7 @@ pub type ResponseBody = server::Body;
 
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What clients of a port need.
+/// The credentials and the URL for clients of a port.
 pub struct Port {
     pub credentials: PortCredentials,
     pub url: String,
@@ -113,7 +113,7 @@ impl<T> Drop for Aborting<T> {
 pub struct Api {
     running: Arc<Running>,
     caller: Caller,
-    /// What precedes the paths.
+    /// The prefix of all paths.
     prefix: Arc<str>,
 }
 

@@ -73,7 +73,7 @@ impl Workspace {
         Api::new(self.running.clone(), caller, &self.prefix())
     }
 
-    /// What precedes the paths of the API.
+    /// The prefix of the paths of the API.
     fn prefix(&self) -> String {
         if self.name == DEFAULT { String::new() } else { format!("/clusters/{}", self.name) }
     }

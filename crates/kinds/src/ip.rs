@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use machinery::{Release, value::quote};
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 machinery::text_enum! {
     /// An IP family, as `spec.ipFamilies` names it.

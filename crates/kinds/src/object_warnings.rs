@@ -5,7 +5,7 @@ use machinery::names;
 use machinery::quantity::Quantity;
 
 use crate::ip;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Warns about a name that is not a DNS label, for kinds whose names are used in names of Pods or hosts.
 pub fn of_name(object: At, used_in: &str) {

@@ -7,9 +7,9 @@ use machinery::field::FieldPath;
 use machinery::{FieldError, Release, Value, names};
 
 use crate::limits::HOST_PORTS_REPORTED;
-use resource::builtin::at::At;
 use resource::builtin::checks::labels;
 use resource::builtin::{Check, Named};
+use schema::at::At;
 
 /// The checks that rules of several groups name.
 pub const CHECKS: Named<Check> = &[

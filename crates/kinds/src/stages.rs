@@ -1,6 +1,6 @@
 //! The stages of checks that only some kinds have, as the rule `order` names them.
 
-use resource::builtin::at::CheckStage;
+use schema::at::CheckStage;
 
 /// Whether the selector of a Job matches the labels of its template.
 pub const SELECTION: CheckStage = CheckStage::Of("selection");

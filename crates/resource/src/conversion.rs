@@ -8,7 +8,9 @@ use base::webhook::{Client, Endpoint};
 use machinery::field::FieldPath;
 use machinery::patch::gotext::type_of;
 use machinery::status::aggregate;
-use machinery::{Status, Value};
+use machinery::{Release, Status, Value};
+use schema::at::errors_at;
+use schema::metadata::validate_texts;
 
 use super::scheme::unknown_kind;
 use crate::limits;
@@ -231,7 +233,7 @@ fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, Stri
             metadata.set_at(&[field], given.clone());
         }
     }
-    let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
+    let errors = errors_at(&FieldPath::new("metadata"), &changed, None, Release::default(), validate_texts);
     // upstream writes the singular in these errors
     let restated = |error: String| error.replacen("metadata.annotations", "metadata.annotation", 1);
     let errors: Vec<String> = errors.iter().map(|error| restated(error.to_string())).collect();

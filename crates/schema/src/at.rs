@@ -73,21 +73,21 @@ pub trait TypeRules: Sync {
 }
 
 /// The errors of an object and the warnings about it, in the order in which they are found.
-pub struct Report {
+struct Findings {
     rules: Option<&'static dyn TypeRules>,
     errors: RefCell<Vec<FoundError>>,
     warnings: RefCell<Vec<String>>,
     release: Release,
 }
 
-impl Report {
-    pub fn new(release: Release) -> Report {
-        Report { rules: None, errors: RefCell::default(), warnings: RefCell::default(), release }
+impl Findings {
+    fn new(release: Release) -> Findings {
+        Findings { rules: None, errors: RefCell::default(), warnings: RefCell::default(), release }
     }
 
     /// The place of the whole object. In an update, `old` is the object that it replaces.
-    pub fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
-        At { value, old, place: Place::Root, report: self, shown: ShownValue::Value, stage: CheckStage::Field }
+    fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
+        At { value, old, place: Location::Root, findings: self, shown: ShownValue::Value, stage: CheckStage::Field }
     }
 
     fn into_errors(self) -> Vec<FieldError> {
@@ -97,9 +97,9 @@ impl Report {
 
 /// The errors that `check` reports about an object.
 pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<FieldError> {
-    let report = Report::new(release);
-    check(report.root(object, old));
-    report.into_errors()
+    let findings = Findings::new(release);
+    check(findings.root(object, old));
+    findings.into_errors()
 }
 
 /// As [`errors_of`], with the check that found each error. `rules` are those of [`At::check_type`].
@@ -110,16 +110,16 @@ pub fn found_in(
     release: Release,
     check: impl FnOnce(At),
 ) -> Vec<FoundError> {
-    let report = Report { rules: Some(rules), ..Report::new(release) };
-    check(report.root(object, old));
-    report.errors.into_inner()
+    let findings = Findings { rules: Some(rules), ..Findings::new(release) };
+    check(findings.root(object, old));
+    findings.errors.into_inner()
 }
 
 /// The warnings that `check` gives about an object.
 pub fn warnings_of(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<String> {
-    let report = Report::new(release);
-    check(report.root(object, old));
-    report.warnings.into_inner()
+    let findings = Findings::new(release);
+    check(findings.root(object, old));
+    findings.warnings.into_inner()
 }
 
 /// The errors that `check` reports about an object at a path.
@@ -141,8 +141,8 @@ pub struct At<'p, 'v> {
     /// The value that the old object has there, null if it is absent. `None` in a new object, and in items of lists and
     /// [`At::entries_of`], unless [`At::with_old`] has set it.
     pub old: Option<&'v Value>,
-    place: Place<'p, 'v>,
-    report: &'p Report,
+    place: Location<'p, 'v>,
+    findings: &'p Findings,
     shown: ShownValue<'p>,
     stage: CheckStage,
 }
@@ -160,7 +160,7 @@ enum ShownValue<'p> {
 }
 
 #[derive(Clone, Copy)]
-enum Place<'p, 'v> {
+enum Location<'p, 'v> {
     Root,
     Path(&'p FieldPath),
     Field(&'p At<'p, 'v>, &'p str),
@@ -191,18 +191,18 @@ pub fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
 /// Steps to other places.
 impl<'p, 'v> At<'p, 'v> {
     /// A place below this one.
-    fn below<'q>(&'q self, place: Place<'q, 'v>, value: &'v Value, old: Option<&'v Value>) -> At<'q, 'v> {
-        At { value, old, place, report: self.report, shown: ShownValue::Value, stage: self.stage }
+    fn below<'q>(&'q self, place: Location<'q, 'v>, value: &'v Value, old: Option<&'v Value>) -> At<'q, 'v> {
+        At { value, old, place, findings: self.findings, shown: ShownValue::Value, stage: self.stage }
     }
 
     /// The place of a field. `name` may be a path, such as `spec.selector`.
     pub fn field<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
-        self.below(Place::Field(self, name), find(self.value, name), self.old.map(|old| find(old, name)))
+        self.below(Location::Field(self, name), find(self.value, name), self.old.map(|old| find(old, name)))
     }
 
     /// The place of a field whose name may contain dots.
     pub fn field_with_dots<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
-        At { place: Place::Field(self, name), ..self.entry(name) }
+        At { place: Location::Field(self, name), ..self.entry(name) }
     }
 
     /// As [`At::field`], for a string: Go has no absent strings, so errors show an empty one.
@@ -224,19 +224,19 @@ impl<'p, 'v> At<'p, 'v> {
     /// The place of an item of a list.
     pub fn item(&self, index: usize) -> At<'_, 'v> {
         let value = self.value.as_array().and_then(|items| items.get(index)).unwrap_or(&NOTHING);
-        self.below(Place::Index(self, index), value, None)
+        self.below(Location::Index(self, index), value, None)
     }
 
     /// The place of an entry of a map.
     pub fn entry<'q>(&'q self, key: &'q str) -> At<'q, 'v> {
         let old = self.old.map(|old| old.get(key).unwrap_or(&NOTHING));
-        self.below(Place::Key(self, key), self.value.get(key).unwrap_or(&NOTHING), old)
+        self.below(Location::Key(self, key), self.value.get(key).unwrap_or(&NOTHING), old)
     }
 
     /// The places of the items of a list field.
     pub fn items_of<'q>(&'q self, name: &'q str) -> impl DoubleEndedIterator<Item = At<'q, 'v>> + use<'q, 'p, 'v> {
         let items = self.list(name).iter().enumerate();
-        items.map(move |(i, value)| self.below(Place::Item(self, name, i), value, None))
+        items.map(move |(i, value)| self.below(Location::Item(self, name, i), value, None))
     }
 
     /// The places of the items of this list.
@@ -250,7 +250,7 @@ impl<'p, 'v> At<'p, 'v> {
             .as_object()
             .into_iter()
             .flat_map(Map::iter)
-            .map(move |(key, value)| (key.as_str(), self.below(Place::Entry(self, name, key.as_str()), value, None)))
+            .map(move |(key, value)| (key.as_str(), self.below(Location::Entry(self, name, key.as_str()), value, None)))
     }
 
     /// This place with another value.
@@ -263,7 +263,7 @@ impl<'p, 'v> At<'p, 'v> {
     where
         'p: 'q,
     {
-        At { place: Place::Path(path), ..*self }
+        At { place: Location::Path(path), ..*self }
     }
 
     /// This place of a string, with an empty one if it is absent.
@@ -280,7 +280,7 @@ impl<'p, 'v> At<'p, 'v> {
     /// This field, under another name in errors: kube-apiserver does not always use that of the JSON. Items and entries keep theirs.
     pub fn with_name(self, name: &'p str) -> At<'p, 'v> {
         match self.place {
-            Place::Field(above, _) => At { place: Place::Field(above, name), ..self },
+            Location::Field(above, _) => At { place: Location::Field(above, name), ..self },
             _ => self,
         }
     }
@@ -327,8 +327,8 @@ impl<'v> At<'_, 'v> {
     /// Whether the place is the whole object.
     pub fn is_root(&self) -> bool {
         match self.place {
-            Place::Root => true,
-            Place::Path(path) => path.as_str().is_empty(),
+            Location::Root => true,
+            Location::Path(path) => path.as_str().is_empty(),
             _ => false,
         }
     }
@@ -391,19 +391,19 @@ impl<'v> At<'_, 'v> {
 
     /// The release whose rules apply.
     pub fn release(&self) -> Release {
-        self.report.release
+        self.findings.release
     }
 
     /// The path of the place.
     pub fn path(&self) -> FieldPath {
         match self.place {
-            Place::Root => FieldPath::root(),
-            Place::Path(path) => path.clone(),
-            Place::Field(above, name) => above.path().child(name),
-            Place::Index(above, i) => above.path().index(i),
-            Place::Item(above, name, i) => above.path().child(name).index(i),
-            Place::Key(above, key) => above.path().key(key),
-            Place::Entry(above, name, key) => above.path().child(name).key(key),
+            Location::Root => FieldPath::root(),
+            Location::Path(path) => path.clone(),
+            Location::Field(above, name) => above.path().child(name),
+            Location::Index(above, i) => above.path().index(i),
+            Location::Item(above, name, i) => above.path().child(name).index(i),
+            Location::Key(above, key) => above.path().key(key),
+            Location::Entry(above, name, key) => above.path().child(name).key(key),
         }
     }
 }
@@ -411,7 +411,7 @@ impl<'v> At<'_, 'v> {
 /// Reports of errors.
 impl<'v> At<'_, 'v> {
     pub fn push(&self, error: FieldError) {
-        self.report.errors.borrow_mut().push(FoundError { error, stage: self.stage });
+        self.findings.errors.borrow_mut().push(FoundError { error, stage: self.stage });
     }
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
@@ -426,29 +426,29 @@ impl<'v> At<'_, 'v> {
 
     /// The number of errors of the object so far.
     pub fn count(&self) -> usize {
-        self.report.errors.borrow().len()
+        self.findings.errors.borrow().len()
     }
 
     /// Reports violations of the rules of a type, if there are rules.
     pub fn check_type(&self, go: &'static str) {
-        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::All));
+        self.findings.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::All));
     }
 
     /// As [`At::check_type`], but only of the rules that hold under a condition.
     pub fn check_conditions(&self, go: &'static str) {
-        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::Conditional));
+        self.findings.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::Conditional));
     }
 
     /// The fields of a struct of which one is to be set.
     pub fn union_of(&self, go: &'static str) -> &'static [&'static str] {
-        self.report.rules.map_or(&[], |rules| rules.union_of(go))
+        self.findings.rules.map_or(&[], |rules| rules.union_of(go))
     }
 
     /// The errors that `check` finds at this place, returned instead of reported.
     pub fn apart(&self, check: impl FnOnce(At<'_, 'v>)) -> Vec<FieldError> {
-        let report = Report { rules: self.report.rules, ..Report::new(self.report.release) };
-        check(At { report: &report, ..*self });
-        report.into_errors()
+        let findings = Findings { rules: self.findings.rules, ..Findings::new(self.findings.release) };
+        check(At { findings: &findings, ..*self });
+        findings.into_errors()
     }
 
     /// Reports an error about a value, in the form in which the place shows it.
@@ -534,12 +534,12 @@ impl At<'_, '_> {
 
     /// Adds a warning that does not begin with the path.
     pub fn warn_text(&self, warning: impl Into<String>) {
-        self.report.warnings.borrow_mut().push(warning.into());
+        self.findings.warnings.borrow_mut().push(warning.into());
     }
 
     /// The number of warnings about the object so far.
     pub fn count_warnings(&self) -> usize {
-        self.report.warnings.borrow().len()
+        self.findings.warnings.borrow().len()
     }
 }
 
@@ -644,15 +644,5 @@ impl<'v> At<'_, 'v> {
         if self.old.is_some_and(|old| old != self.value) {
             self.in_stage(CheckStage::Change).invalid("field is immutable");
         }
-    }
-}
-
-/// Validators without places.
-impl At<'_, '_> {
-    /// Calls a validator of another crate, which takes a value, its path and a list of errors.
-    pub fn call(&self, check: impl FnOnce(&Value, &FieldPath, &mut Vec<FieldError>)) {
-        let mut errors = vec![];
-        check(self.value, &self.path(), &mut errors);
-        self.extend(errors);
     }
 }

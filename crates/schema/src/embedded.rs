@@ -4,6 +4,7 @@
 use cel::SchemaOf;
 use machinery::{FieldError, Map, Release, Value, names};
 
+use crate::at::errors_at;
 use crate::metadata;
 use crate::path::Path;
 use crate::program::Node;
@@ -71,7 +72,6 @@ pub(crate) fn kind_problem(kind: &str) -> Option<String> {
 }
 
 fn meta(map: &Map, path: &Path<'_>, release: Release, all: &mut Vec<FieldError>) {
-    let mut errors = vec![];
     let place = Path::Field(path, "metadata").field_path();
     let mut copy: Map = map.get_key_value("metadata").map(|(k, v)| (k.clone(), v.clone())).into_iter().collect();
     if let Err(error) = metadata::coerce(&mut copy, crate::metadata::Malformed::Refuse) {
@@ -80,19 +80,12 @@ fn meta(map: &Map, path: &Path<'_>, release: Release, all: &mut Vec<FieldError>)
         return;
     }
     let meta = copy.remove("metadata").unwrap_or_default();
-    let generate = meta.str_at(&["generateName"]);
-    let problems = names::path_segment_prefix(generate);
-    metadata::invalid_each(&place.child("generateName"), &Value::from(generate), problems, &mut errors);
-    let name = meta.str_at(&["name"]);
-    if !name.is_empty() {
-        metadata::invalid_each(&place.child("name"), &Value::from(name), names::path_segment(name), &mut errors);
-    }
-    let namespace = meta.str_at(&["namespace"]);
-    if !namespace.is_empty() {
-        let problems = names::dns1123_label(namespace);
-        metadata::invalid_each(&place.child("namespace"), &Value::from(namespace), problems, &mut errors);
-    }
-    metadata::validate_common(&meta, &place, release, &mut errors);
+    let mut errors = errors_at(&place, &meta, None, release, |meta| {
+        meta.field("generateName").check_text(names::path_segment_prefix);
+        meta.field("name").check_text_unless_empty(names::path_segment);
+        meta.field("namespace").check_text_unless_empty(names::dns1123_label);
+        metadata::validate_common(meta);
+    });
     if release >= Release::V1_37 {
         machinery::field::drop_repetitions(&mut errors);
     }

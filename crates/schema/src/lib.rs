@@ -6,6 +6,7 @@
 //! `validate/`.
 
 pub mod apply;
+pub mod at;
 mod coerce;
 mod compile;
 mod default;

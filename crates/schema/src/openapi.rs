@@ -1,6 +1,6 @@
 //! Fields of one schema node, read with Go's zero values.
 
-use machinery::{FieldError, FieldPath, Value};
+use machinery::Value;
 
 pub(crate) fn flag(schema: &Value, key: &str) -> bool {
     schema.is_true_at(&[key])
@@ -40,13 +40,4 @@ pub(crate) fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 
 pub(crate) fn has_properties(schema: &Value) -> bool {
     schema.get("properties").and_then(Value::as_object).is_some_and(|p| !p.is_empty())
-}
-
-/// Requires a text to be set and to be one of the accepted ones.
-pub(crate) fn one_of(value: &str, accepted: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.is_empty() {
-        errors.push(FieldError::required(path, ""));
-    } else if !accepted.contains(&value) {
-        errors.push(FieldError::not_supported(path, &Value::from(value), accepted));
-    }
 }

@@ -137,6 +137,23 @@ impl Config {
     fn trust(&self) -> Option<Vec<(&'static str, String)>> {
         self.capture.is_none().then(|| trust(&self.tls, &self.api.authentication.proxy))
     }
+
+    /// The workspaces besides `default`, if they are served.
+    fn workspaces(
+        &mut self,
+        api: &Arc<ApiConfig>,
+        health: &Arc<http::Health>,
+        storage: &Storage,
+    ) -> Option<Arc<Workspaces>> {
+        Some(Workspaces::new(workspaces::Parts {
+            config: self.workspaces.take()?,
+            api: api.clone(),
+            requests: self.requests.clone(),
+            health: health.clone(),
+            watches_max: limits::workspace_watches_max(self.descriptors),
+            storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
+        }))
+    }
 }
 
 /// Reloaded certificates, keys and tokens, for new connections and requests.
@@ -332,19 +349,10 @@ impl Server {
         let address = listening.as_ref().map(|listening| listening.address);
         let trust = listening.as_ref().and_then(|_| config.trust());
         config.complete(address.map(|address| address.port()));
-        let Config { api, requests, .. } = config;
-        let (api, audit) = (Arc::new(api), requests.audit.clone());
-        let workspaces = config.workspaces.map(|served| {
-            Workspaces::new(workspaces::Parts {
-                config: served,
-                api: api.clone(),
-                requests: requests.clone(),
-                health: health.clone(),
-                watches_max: limits::workspace_watches_max(config.descriptors),
-                storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
-            })
-        });
-        let testing = api.testing.then(|| Testing::new(requests.timeout, Arc::default()));
+        let api = Arc::new(std::mem::take(&mut config.api));
+        let audit = config.requests.audit.clone();
+        let workspaces = config.workspaces(&api, &health, &storage);
+        let testing = api.testing.then(|| Testing::new(config.requests.timeout, Arc::default()));
         let observers =
             workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
         let clock = clock_of(testing.as_ref(), config.capture.as_ref());
@@ -378,7 +386,7 @@ impl Server {
             health: health.clone(),
             open: door.open.clone(),
             stop: stop.subscribe(),
-            config: requests,
+            config: config.requests,
             flags: config.flags,
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),

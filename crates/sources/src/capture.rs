@@ -62,7 +62,7 @@ struct Found {
     plural: Option<String>,
 }
 
-/// What a file has.
+/// The content of a file.
 #[derive(Default)]
 struct Content {
     objects: Vec<Captured>,

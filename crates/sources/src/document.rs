@@ -48,7 +48,7 @@ pub struct RepeatedKey {
     pub place: RepeatedPlace,
 }
 
-/// What the decoder reports of a repeated key.
+/// The decoder's report of a repeated key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatedPlace {
     /// The line in the input, and the text of the decoder of YAML.
@@ -94,7 +94,7 @@ impl Object {
     }
 }
 
-/// What Troubleshoot writes in place of secrets and addresses.
+/// Troubleshoot's replacement of secrets and addresses.
 const REDACTED: &[u8] = b"***HIDDEN***";
 
 /// YAML with quotes around scalars that begin with a redaction, which YAML takes for aliases. `None` if there are no such scalars.

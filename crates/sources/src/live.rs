@@ -35,7 +35,7 @@ pub struct ListedObject {
     pub plural: String,
 }
 
-/// What a cluster has, and the lists that could not be read, each with the reason.
+/// The objects of a cluster, and the lists that could not be read, each with the reason.
 #[derive(Debug, Default)]
 pub struct Listed {
     pub objects: Vec<ListedObject>,

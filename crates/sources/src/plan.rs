@@ -16,7 +16,7 @@ pub const INFERRED: &str = "sources.pintle.dev/inferred";
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// What a server knows of a kind by itself.
+/// Facts of a kind that a server knows by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     Kind(KnownKind),

@@ -1,4 +1,4 @@
-//! What could not be read of a source, in a bounded number of lines.
+//! Problems of a source, in a bounded number of lines.
 
 use crate::limits::PROBLEMS_SHOWN;
 

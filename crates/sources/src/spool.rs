@@ -110,7 +110,7 @@ impl Writer {
         Ok(Part { file: self.file.clone(), bytes: std::mem::replace(&mut self.length, end)..end })
     }
 
-    /// What has been written.
+    /// The bytes written so far.
     pub fn part(&self) -> Part {
         Part { file: self.file.clone(), bytes: 0..self.length }
     }

@@ -89,7 +89,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What users of the API may learn of the failure: no paths, and no errors of the operating system.
+    /// The failure as users of the API may see it: no paths, and no errors of the operating system.
     pub fn summary(&self) -> &'static str {
         match self {
             Self::Compacted(_) => "the history of the store has been compacted",
@@ -236,11 +236,11 @@ pub trait StoreObserver: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchInfo {
     pub id: Bytes,
-    /// What its owner has noted when it began or was reset.
+    /// The note of its owner from when it began or was reset.
     pub label: Bytes,
 }
 
-/// What a branch begins with. If a revision is given, it must be the newest one of the source.
+/// The source of a branch. If a revision is given, it must be the newest one of the source.
 #[derive(Clone, Copy, Debug)]
 pub enum BranchSource<'a> {
     Nothing,
@@ -248,7 +248,7 @@ pub enum BranchSource<'a> {
     Store(Option<Revision>),
     /// The branch with this id.
     Branch(&'a [u8], Option<Revision>),
-    /// What the branch with this id began with, at its newest revision.
+    /// The beginning of the branch with this id, at its newest revision.
     Origin(&'a [u8]),
 }
 

@@ -22,17 +22,17 @@ tokio::task_local! {
 /// Whether a clock has ever been made. Until then, no task-local needs to be looked up.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// What a clock shows.
+/// The time on a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// In microseconds since the Unix epoch.
     pub shown: i64,
-    /// What the machine's clock showed when this one showed `shown`, in microseconds since the Unix epoch. `None` if this one is stopped.
+    /// The time on the machine's clock when this one showed `shown`, in microseconds since the Unix epoch. `None` if this one is stopped.
     pub since: Option<i64>,
 }
 
 impl Reading {
-    /// What the clock shows when the machine's clock shows `machine`.
+    /// The time on this clock when the machine's clock shows `machine`.
     pub fn at(&self, machine: i64) -> i64 {
         self.since.map_or(self.shown, |since| self.shown.saturating_add(machine.saturating_sub(since)))
     }
@@ -119,7 +119,7 @@ pub fn current() -> Option<Arc<WorkspaceClock>> {
     CLOCK.try_with(Arc::clone).ok()
 }
 
-/// What a clock shows, or else that of the machine: microseconds since the Unix epoch.
+/// The time on a clock, or else on that of the machine: microseconds since the Unix epoch.
 pub fn micros_of(clock: Option<&WorkspaceClock>) -> i64 {
     let machine = machine_micros();
     clock.and_then(WorkspaceClock::reading).map_or(machine, |reading| reading.at(machine))

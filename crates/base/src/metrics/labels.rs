@@ -175,7 +175,7 @@ labels! {
     /// A feature gate and its stage.
     pub struct Feature { pub name: &'static str, pub stage: &'static str }
 
-    /// What `/version` says about the binary.
+    /// The build of the binary, as `/version` has it.
     pub struct BuildInfo {
         pub build_date: String,
         pub compiler: String,

@@ -41,7 +41,7 @@ struct Applied {
     is_needed: bool,
 }
 
-/// A file as it was read last.
+/// The last reading of a file.
 struct KnownFile {
     stamp: Stamp,
     /// The error that was reported; `None` if the file was applied.

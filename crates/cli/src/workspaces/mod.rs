@@ -164,7 +164,7 @@ pub struct WorkspaceFlags {
     server: RunningServer,
 }
 
-/// What is printed of a new workspace.
+/// The output about a new workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Created {
     /// The URL of its API.

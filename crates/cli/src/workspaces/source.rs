@@ -9,7 +9,7 @@ use super::{WORKSPACES, delete, path, ready};
 use crate::limits;
 use crate::logs::print_error;
 
-/// What a workspace begins with.
+/// The source of a new workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
     Empty,

@@ -6,7 +6,7 @@ use machinery::names;
 
 use crate::admissionregistration::expressions::{Scope, expression};
 use crate::limits;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Validates a rule of resources and operations.
 pub fn rule(rule: At) {
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use machinery::json;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn resources_of_rules() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use cel::{Decl, Environment, ObjectType, Type};
 use machinery::{FieldError, Text};
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Minor version of Kubernetes whose CEL libraries new expressions may use.
 pub const MINOR: u32 = 36;

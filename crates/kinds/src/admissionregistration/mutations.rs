@@ -6,9 +6,9 @@ use machinery::Value;
 
 use crate::admissionregistration::expressions::{Scope, expression};
 use crate::admissionregistration::{admission as shared, policies};
-use resource::builtin::at::At;
 use resource::builtin::checks::list;
 use resource::builtin::defaults::set_default;
+use schema::at::At;
 
 /// The defaults of bindings in `v1alpha1`.
 pub fn default_alpha_binding(binding: &mut Value) {

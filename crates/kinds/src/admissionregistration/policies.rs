@@ -9,8 +9,8 @@ use machinery::{Text, Value, names};
 use crate::admissionregistration::admission as shared;
 use crate::admissionregistration::expressions::{Scope, compile, expression};
 use crate::limits;
-use resource::builtin::at::At;
 use resource::builtin::checks::{self, label_selector};
+use schema::at::At;
 
 /// Only the server writes the status.
 pub fn prepare_policy(object: &mut Value, old: Option<&Value>) {

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use machinery::{Release, Value, names};
-use schema::definition::{webhook_service, webhook_url};
+use schema::definition::webhook_client;
 
 use crate::admissionregistration::admission as shared;
 use crate::admissionregistration::expressions::Scope;
 use crate::limits;
-use resource::builtin::at::At;
 use resource::builtin::checks::{label_selector, list};
+use schema::at::At;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
@@ -84,7 +84,7 @@ fn hook(hook: At) {
     label_selector(hook.field("namespaceSelector"));
     label_selector(hook.field("objectSelector"));
     hook.field("reinvocationPolicy").shown_as_json().one_of(&["IfNeeded", "Never"]);
-    client(hook.field("clientConfig"));
+    webhook_client(hook.field("clientConfig"));
     shared::match_conditions(hook, Scope::WEBHOOK);
 }
 
@@ -97,14 +97,6 @@ fn name(at: At) {
         at.invalid(problems.join(","));
     } else if at.as_text().split('.').count() < 3 {
         at.invalid("should be a domain with at least three segments separated by dots");
-    }
-}
-
-fn client(config: At) {
-    match (config.field_if_given("url"), config.field_if_given("service")) {
-        (Some(url), None) => url.call(|_, path, errors| webhook_url(url.as_text(), path, errors)),
-        (None, Some(service)) => service.call(webhook_service),
-        _ => config.required("exactly one of url or service is required"),
     }
 }
 

@@ -3,8 +3,8 @@
 use machinery::Value;
 use schema::definition::{self, CLEANUP_FINALIZER, Condition};
 
-use resource::builtin::at::{At, warnings_of};
 use resource::rules::is_deleting;
+use schema::at::{At, warnings_of};
 
 /// The first DELETE adds the finalizer that keeps a CRD until its instances are deleted.
 pub fn begin_deletion(definition: &mut Value, now: &str) {

@@ -1,7 +1,7 @@
 //! APIServices, the objects that stand for groups and versions.
 
 use crate::core::config::decoded_len;
-use resource::builtin::at::At;
+use schema::at::At;
 
 use base::clock;
 use machinery::{Value, json, names};

@@ -3,8 +3,8 @@
 use machinery::{Value, json};
 
 use crate::core::claims::{self, ApiGroups};
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{list, text};
+use schema::at::{At, CheckStage};
 
 /// The templates of a StatefulSet's claims, which never change.
 pub fn check(spec: At) {

@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
@@ -106,7 +106,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::errors_at;
+    use schema::at::errors_at;
 
     #[test]
     fn rollouts_are_checked_by_kind() {

@@ -3,8 +3,8 @@
 use machinery::{Map, Release, Text, Value, names};
 
 use crate::limits;
-use resource::builtin::at::At;
 use resource::builtin::checks::{go_struct, operator};
+use schema::at::At;
 
 /// Whether an object reference of a TokenRequest refers to a webhook configuration.
 fn is_webhook(reference: At) -> bool {

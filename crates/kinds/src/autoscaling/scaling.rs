@@ -6,7 +6,7 @@ use machinery::{Value, json, names};
 
 use crate::autoscaling::autoscaling_versions::{has_metrics, newest};
 use crate::core::podspec;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The defaults of `autoscaling/v1`.
 pub fn default_v1(object: &mut Value) {

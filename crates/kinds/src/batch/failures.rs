@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use machinery::{Value, names};
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// How a Job responds to failed Pods.
 pub fn failure_policy(spec: At) {

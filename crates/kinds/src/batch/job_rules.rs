@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use machinery::Value;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Counts the indexes in a text such as `0-2,5`. They must be in ascending order and less than `completions`.
 fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {

@@ -9,9 +9,9 @@ use crate::batch::failures::failure_policy;
 use crate::batch::job_rules;
 use crate::core::pods;
 use crate::stages;
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{is_set, is_usable_selector, list, selector_operators, text};
 use resource::builtin::defaults::restore;
+use schema::at::{At, CheckStage};
 
 pub fn validate_job(at: At) {
     let spec = at.field("spec");

@@ -2,7 +2,7 @@
 
 use machinery::cron::Schedule;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Validates a schedule.
 pub fn check(at: At) {
@@ -58,7 +58,7 @@ mod tests {
     use machinery::{Release, Value};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn time_zones_have_exact_names() {

@@ -12,9 +12,9 @@ use x509_parser::prelude::FromDer as _;
 use crate::certificates::request_pem::{self, RequestKey};
 use crate::certificates::requests::signer;
 use crate::certificates::{pem, pod_keys};
-use resource::builtin::at::At;
 use resource::builtin::checks::{self, list, text};
 use resource::builtin::in_version;
+use schema::at::At;
 
 /// The conditions of a request. Each of them is final.
 const FINAL: [&str; 3] = ["Issued", "Denied", "Failed"];

@@ -10,7 +10,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::certificates::request_pem::RequestKey;
-use resource::builtin::at::At;
+use schema::at::At;
 
 const BYTES_MAX: usize = 10 * 1024;
 
@@ -63,7 +63,7 @@ mod tests {
     use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, PublicKeyData as _};
 
     use super::*;
-    use resource::builtin::at::errors_at;
+    use schema::at::errors_at;
 
     #[test]
     fn proofs_are_verified() {

@@ -13,10 +13,10 @@ use x509_parser::prelude::FromDer as _;
 
 use crate::certificates::pem;
 use resource::builtin::Part;
-use resource::builtin::at::At;
 use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
 use resource::rules::metadata;
+use schema::at::At;
 
 pub const APPROVAL: Part = Part::PLAIN.prepare(approve).validate(validate_approval).reset(|| &APPROVAL_RESETS);
 

@@ -3,7 +3,7 @@
 use cel::Version;
 use machinery::names;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The only strategy that Kubernetes defines.
 const OLDEST: &str = "OldestEmulationVersion";

@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Warns about a deprecated annotation, unless the old object had it too.
 pub fn warnings(at: At) {

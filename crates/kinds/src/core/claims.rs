@@ -2,10 +2,10 @@
 
 use machinery::quantity::Quantity;
 use machinery::{Value, names};
-use schema::metadata::annotation_errors;
+use schema::metadata::annotations;
 
-use resource::builtin::at::At;
 use resource::builtin::checks::{labels, selector_operators};
+use schema::at::At;
 
 /// Whether the API groups of data sources are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ fn storage(amount: At) {
 pub fn template(source: At) {
     let Some(template) = source.field_if_given("volumeClaimTemplate") else { return };
     let metadata = template.field("metadata");
-    metadata.field("annotations").call(|_, path, errors| annotation_errors(metadata.value, path, errors));
+    annotations(metadata.field("annotations"));
     labels(metadata.field("labels"));
     for name in FORBIDDEN_METADATA.into_iter().filter(|name| is_not_zero(metadata.value, name)) {
         // kube-apiserver derives the name from that of the Go field

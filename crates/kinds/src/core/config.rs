@@ -4,7 +4,7 @@ use machinery::Value;
 
 use crate::limits;
 use crate::names::data_key;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The decoded length of a base64 text, in bytes.
 pub fn decoded_len(text: &str) -> usize {

@@ -3,7 +3,7 @@
 use machinery::names;
 use machinery::quantity::Quantity;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The fields of a Pod that a variable may show, besides single labels and annotations.
 pub const VARIABLES: [&str; 9] = [

@@ -1,6 +1,6 @@
 //! iSCSI names.
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Validates a name in a volume of a Pod.
 pub fn name(at: At) {

@@ -6,9 +6,9 @@ use machinery::Value;
 use machinery::quantity::Quantity;
 
 use crate::core::podspec;
-use resource::builtin::at::At;
 use resource::builtin::checks::text;
 use resource::builtin::defaults::set_default;
+use schema::at::At;
 
 /// Generates a name for a LimitRange without one.
 pub fn prepare(range: &mut Value, old: Option<&Value>) {
@@ -166,7 +166,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn amounts_of_an_item_are_in_order() {

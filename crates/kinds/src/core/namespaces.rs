@@ -7,9 +7,9 @@ use schema::apply::FieldSet;
 
 use resource::Resource;
 use resource::builtin::Part;
-use resource::builtin::at::At;
 use resource::builtin::defaults::restore;
 use resource::rules::{metadata, set_deletion_time};
+use schema::at::At;
 
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";

@@ -8,7 +8,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Map, Value, names};
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

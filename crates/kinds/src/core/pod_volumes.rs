@@ -9,7 +9,7 @@ use crate::core::projections::{downward_files, projected};
 use crate::core::{claims, iscsi};
 use crate::limits::REPEATED_BYTES_MAX;
 use crate::rule_checks;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Validates the volumes and returns the names of the valid ones.
 pub fn valid_names<'v>(spec: At<'_, 'v>) -> HashSet<&'v str> {
@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue::CATALOGUE;
-    use resource::builtin::at::found_in;
+    use schema::at::found_in;
 
     #[test]
     fn errors_of_claims_of_a_long_name_stay_small() {

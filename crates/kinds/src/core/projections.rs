@@ -8,8 +8,8 @@ use crate::certificates::pod_certificates::{annotations, seconds_max};
 use crate::certificates::requests::{bundle_name_problems, signer};
 use crate::core::downward::{container_amount, field_path};
 use crate::rule_checks::{mode, own_path};
-use resource::builtin::at::At;
 use resource::builtin::checks::selector_operators;
+use schema::at::At;
 
 /// The fields of a Pod that a file may show, besides single labels and annotations.
 const FIELDS: [&str; 5] =

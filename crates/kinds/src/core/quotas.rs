@@ -7,7 +7,7 @@ use machinery::quantity::Quantity;
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Value, names};
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The quota resources that count objects, whose amounts must be whole numbers.
 pub const OBJECT_COUNTS: [&str; 9] = [

@@ -8,7 +8,7 @@ use crate::core::config::{decoded_len, unchanged};
 use crate::core::key_pair;
 use crate::limits;
 use crate::names::data_key;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The data that a type of Secret requires.
 enum Needs {

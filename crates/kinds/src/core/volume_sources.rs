@@ -4,7 +4,7 @@ use machinery::names;
 
 use crate::core::iscsi;
 use crate::core::pod_volumes::{self, required};
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The references to Secrets of a CSI driver.
 const SECRETS: [&str; 4] =

@@ -8,9 +8,9 @@ use machinery::{Value, json};
 use crate::core::claims::{self, ApiGroups};
 use crate::core::{podspec, volume_sources};
 use crate::object_warnings::CLASS;
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{difference, list, text};
 use resource::builtin::defaults::{at_mut, restore, set_default};
+use schema::at::{At, CheckStage};
 
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";

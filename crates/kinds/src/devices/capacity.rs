@@ -3,7 +3,7 @@
 use machinery::Release;
 use machinery::quantity::Quantity;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 const OPTIONS_MAX: usize = 10;
 
@@ -140,7 +140,7 @@ mod tests {
     use machinery::json;
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn ranges_and_values() {

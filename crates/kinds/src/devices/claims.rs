@@ -7,8 +7,8 @@ use machinery::{Map, Value, names};
 
 use crate::devices::fields::{self, Novelty};
 use crate::devices::selectors;
-use resource::builtin::at::At;
 use resource::builtin::checks::labels;
+use schema::at::At;
 
 const LIST_MAX: usize = 32;
 const ALTERNATIVES_MAX: usize = 8;

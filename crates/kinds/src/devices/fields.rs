@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use machinery::{Value, names};
 
-use resource::builtin::at::At;
 use resource::builtin::formats::identifier;
+use schema::at::At;
 
 const LABEL_BYTES_MAX: usize = 63;
 const POOL_BYTES_MAX: usize = 253;

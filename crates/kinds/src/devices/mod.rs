@@ -18,10 +18,10 @@ pub use slices::{slice_warnings, validate_slice};
 use machinery::{Map, Value};
 
 use crate::names::declared_name;
-use resource::builtin::at::At;
 use resource::builtin::checks::validate_conditions;
 use resource::builtin::defaults::at_mut;
 use resource::builtin::{Behaviour, Hooks, Part, StoredAs};
+use schema::at::At;
 
 /// The time of a taint follows its effect.
 pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {

@@ -1,7 +1,7 @@
 //! ResourcePoolStatusRequests: one-time requests for the state of pools of devices.
 
-use resource::builtin::at::At;
 use resource::builtin::checks::conditions;
+use schema::at::At;
 
 /// The status is written once.
 pub fn validate_status(at: At) {

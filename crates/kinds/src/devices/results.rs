@@ -9,9 +9,9 @@ use machinery::field::FieldPath;
 use crate::core::podspec;
 use crate::devices::claims::{self, RequestNames};
 use crate::devices::fields::{self, Novelty};
-use resource::builtin::at::At;
 use resource::builtin::checks::{conditions, go_struct, text};
 use resource::builtin::formats::is_uuid;
+use schema::at::At;
 
 const RESERVED_FOR_MAX: usize = 256;
 const RESULTS_MAX: usize = 32;
@@ -210,7 +210,7 @@ mod tests {
     use machinery::Release;
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn addresses_have_one_form() {

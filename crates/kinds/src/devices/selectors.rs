@@ -7,7 +7,7 @@ use machinery::field::FieldError;
 
 use crate::admissionregistration::expressions::{MINOR, type_name};
 use crate::devices::fields::Novelty;
-use resource::builtin::at::At;
+use schema::at::At;
 
 const SELECTORS_MAX: usize = 32;
 const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
@@ -76,7 +76,7 @@ mod tests {
     use machinery::{Release, Value};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn selectors_compile_to_a_bool() {

@@ -6,7 +6,7 @@ use machinery::{Map, Value, names};
 
 use crate::core::podspec;
 use crate::devices::{capacity, fields};
-use resource::builtin::at::At;
+use schema::at::At;
 
 const DEVICES_MAX: usize = 128;
 /// The maximum number of devices in a slice in which a device has taints, counters or lists as attributes.

@@ -6,7 +6,7 @@ use machinery::{Map, Value, names};
 
 use crate::ip::{self};
 use crate::rule_checks::{self};
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Addresses must be of the address type of the slice. Names of ports and names in hints must be unique.
 pub fn validate_slice(at: At) {

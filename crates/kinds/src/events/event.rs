@@ -4,8 +4,8 @@ use machinery::{Value, names};
 use schema::shape::{named, read, read_stored};
 
 use crate::limits;
-use resource::builtin::at::{At, errors_of};
 use resource::builtin::checks::go_struct;
+use schema::at::{At, errors_of};
 
 /// Fields that have different names in the two groups, the core name first.
 const RENAMED: [(&str, &str); 7] = [

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use machinery::{Value, json, names};
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use machinery::names;
 
 use crate::limits::REPEATED_BYTES_MAX;
-use resource::builtin::at::At;
 use resource::builtin::checks::text;
+use schema::at::At;
 
 /// The problems of a name, which is `GROUP.RESOURCE`.
 pub fn name_problems(name: &str) -> Vec<String> {
@@ -116,7 +116,7 @@ mod tests {
     use machinery::{Release, Value, json};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     #[test]
     fn errors_of_many_versions_stay_small() {

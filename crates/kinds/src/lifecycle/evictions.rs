@@ -9,8 +9,8 @@ use base::clock;
 use machinery::Value;
 use machinery::time::parse_rfc3339;
 
-use resource::builtin::at::At;
 use resource::builtin::checks::{self, text};
+use schema::at::At;
 
 /// The maximum number of responders of an Eviction: those of a Pod, and Kubernetes itself.
 const RESPONDERS_MAX: usize = 11;
@@ -262,7 +262,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     fn target(name: &str, state: &str) -> Value {
         json!({"name": (name), "priority": 2000, "state": (state)})

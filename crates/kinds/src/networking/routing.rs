@@ -5,8 +5,8 @@ use machinery::{Value, json, names};
 
 use crate::ip::Cidr;
 use crate::rule_checks::{self, port_name_problems};
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::selector_operators;
+use schema::at::{At, CheckStage};
 
 /// An Ingress needs a default backend or rules.
 pub fn validate_ingress(at: At) {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use machinery::names;
 
 use crate::core::podspec;
-use resource::builtin::at::At;
 use resource::builtin::checks::labels;
+use schema::at::At;
 
 pub fn validate(at: At) {
     if !at.text("handler").is_empty() {

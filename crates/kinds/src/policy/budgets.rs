@@ -2,8 +2,8 @@
 
 use machinery::Value;
 
-use resource::builtin::at::At;
 use resource::builtin::checks::selector_operators;
+use schema::at::At;
 
 pub fn validate_budget(at: At) {
     const SHARE: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";

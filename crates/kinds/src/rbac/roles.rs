@@ -2,8 +2,8 @@
 
 use machinery::{Release, Value, names};
 
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{go_struct, label_selector};
+use schema::at::{At, CheckStage};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

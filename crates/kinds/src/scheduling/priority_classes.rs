@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Very high values, and names with the prefix of the system's own classes, are reserved for the system.
 fn reserved_priority(class: At) {

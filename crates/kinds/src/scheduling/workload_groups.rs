@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use machinery::Value;
 
-use resource::builtin::at::At;
 use resource::builtin::checks::{self, list, text};
+use schema::at::At;
 
 /// The maximum number of levels of templates in a Workload, including those of PodGroups.
 const LEVELS_MAX: usize = 4;
@@ -90,7 +90,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     fn found(spec: Value) -> Vec<String> {
         let errors = errors_of(&json!({"spec": (spec)}), None, Release::NEWEST, validate_workload);

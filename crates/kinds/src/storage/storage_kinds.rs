@@ -7,8 +7,8 @@ use machinery::{Value, names};
 use crate::core::volumes;
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 use crate::rule_checks;
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::selector_operators;
+use schema::at::{At, CheckStage};
 
 pub fn validate_driver(at: At) {
     let (spec, mut audiences) = (at.field("spec"), HashSet::new());

@@ -3,8 +3,8 @@
 
 use machinery::{Release, Value, names};
 
-use resource::builtin::at::At;
 use resource::builtin::checks::{conditions, go_conditions, go_struct, list, text};
+use schema::at::At;
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
@@ -80,7 +80,7 @@ mod tests {
     use machinery::json;
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     fn condition(kind: &str, status: &str) -> Value {
         json!({"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"})

@@ -15,7 +15,7 @@ pub use apply::{Applied, apply};
 pub use explain::explain;
 pub use table::table;
 
-/// What the commands read.
+/// The input of the commands.
 #[derive(Clone, Debug, Default)]
 pub struct CommandInputs {
     /// Files, directories, globs, `-` for stdin, `git:REF[:PATH]`.

@@ -32,7 +32,7 @@ const OF_CLUSTER: [&str; 4] = ["ServiceAccount", "Priority", "RuntimeClass", "Re
 /// The plugins that call webhooks: a configuration among the manifests names any URL.
 const CALLING: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
-/// What an engine emulates.
+/// The cluster that an engine emulates.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub release: Release,

@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// What was checked: an object, or an input that has none.
+/// The subject of a check: an object, or an input that has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The name of the input.

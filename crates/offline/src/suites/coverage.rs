@@ -18,7 +18,7 @@ use super::{Task, format::Case};
 use crate::engine::{Engine, PolicyExpression};
 
 const VALIDATIONS: &str = "x-kubernetes-validations";
-/// What messages of failed expressions begin with.
+/// The beginning of messages about failed expressions.
 const MARK: &str = "pintle-coverage";
 
 /// An expression, and the values that it had.

@@ -83,7 +83,7 @@ impl Results {
     }
 }
 
-/// What to do.
+/// A run of suites.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
     /// Suites, or directories in which they are searched for.

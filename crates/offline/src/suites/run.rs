@@ -123,7 +123,7 @@ pub struct Observed<'o> {
     pub old: Option<&'o Value>,
 }
 
-/// What happens to the rules of a definition.
+/// The treatment of the rules of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesOf {
     /// They are as the server accepts them.

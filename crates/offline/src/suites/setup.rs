@@ -1,4 +1,4 @@
-//! What has to exist before cases run: definitions, and given objects.
+//! Objects that must exist before cases run: definitions, and given objects.
 
 use machinery::status::Cause;
 use machinery::{Status, Value};

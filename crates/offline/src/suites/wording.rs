@@ -36,7 +36,7 @@ fn today(expected: &str) -> String {
     out
 }
 
-/// What may be between two parts of a message.
+/// The gap between two parts of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     /// Any value.

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use machinery::{Release, Value, names};
 use schema::apply::FieldSet;
 
-use super::at::At;
 use super::defaults::restore;
 use crate::rules::Deletion;
+use schema::at::At;
 
 /// The functions of a kind, or of one version of it, made by a chain of calls: `Behaviour::of("v1/Pod").default(…)`.
 pub struct Behaviour {

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use machinery::types::internal_lines;
 use machinery::{Release, Value, names};
 
-use super::at::{At, errors_of};
+use schema::at::{At, errors_of};
+pub use schema::metadata::labels;
 
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
@@ -92,15 +93,6 @@ fn is_reason(text: &str) -> bool {
     bytes.first().is_some_and(u8::is_ascii_alphabetic)
         && bytes.last().copied().is_some_and(word)
         && bytes.iter().all(|byte| word(*byte) || matches!(byte, b',' | b':'))
-}
-
-/// Validates labels of objects or of selectors. Errors have the path of the map.
-pub fn labels(map: At) {
-    for (key, value) in map.value.fields() {
-        map.shown_as_text(key).invalid_each(names::qualified_name(key));
-        let value = value.as_str().unwrap_or_default();
-        map.shown_as_text(value).invalid_each(names::label_value(value));
-    }
 }
 
 /// Validates a label selector.

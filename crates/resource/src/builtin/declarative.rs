@@ -6,8 +6,8 @@ use machinery::field::{FieldError, drop_repetitions};
 use machinery::{Release, Value};
 
 use super::BuiltIn;
-use super::at::errors_of;
 use super::rules::{self, Pass};
+use schema::at::errors_of;
 
 /// The first release that enforces the rules.
 const SINCE: Release = Release::V1_37;

@@ -2,8 +2,8 @@
 
 use machinery::names;
 
-use super::at::At;
 use super::prefixed_names;
+use schema::at::At;
 
 /// Reports the errors of a text, which is a value or the key of an entry, at its place.
 pub type Format = fn(&str, At);

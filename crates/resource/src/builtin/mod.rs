@@ -1,7 +1,6 @@
 //! Built-in kinds: a row for each version of a kind, with its facts and what it does with its objects. Which kinds there are
 //! is for the crate above to say, in a [`Catalogue`].
 
-pub mod at;
 mod behaviour;
 mod catalogue;
 pub mod checks;
@@ -35,6 +34,7 @@ use catalogue::FieldSource;
 use machinery::types::{go_struct, message_name};
 use machinery::{FieldError, Release, Text, Value};
 use rules::{Pass, Ruled};
+use schema::at;
 use schema::definition::ApiVersion;
 use schema::metadata::MetadataContext;
 use schema::shape::{self, Keys, Struct};

@@ -2,8 +2,8 @@
 
 use machinery::{Map, Value};
 
-use super::at::{At, CheckStage};
 use super::behaviour::Behaviour;
+use schema::at::{At, CheckStage};
 
 /// A check of a place, which has no value if the field is absent.
 pub type Check = fn(At);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use machinery::field::{FieldError, FieldPath, drop_repetitions};
+use machinery::field::{FieldError, drop_repetitions};
 use machinery::{Release, Value, names};
+use schema::at::{At, errors_of};
 use schema::metadata::{MetadataContext, validate_before_update, validate_common, validate_update};
 
 /// When the metadata of a new object is validated.
@@ -63,34 +64,30 @@ impl MetadataRules {
             OnCreate::Last if !own.is_empty() => own,
             _ => self.create_errors(object, context).into_iter().chain(own).collect(),
         };
-        let generate = object.str_at(&["metadata", "generateName"]);
         if errors.is_empty() {
-            let (name, path) = (object.str_at(&["metadata", "name"]), FieldPath::new("metadata.name"));
-            let problems = names::path_segment(name).into_iter();
-            errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
-            let path = FieldPath::new("metadata.generateName");
-            let problems = names::path_segment_prefix(generate).into_iter();
-            errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(generate), problem)));
+            errors = errors_of(object, None, context.release, |object| {
+                object.field("metadata.name").check_text(names::path_segment);
+                object.field("metadata.generateName").check_text(names::path_segment_prefix);
+            });
         }
         errors
     }
 
     /// Validates the metadata of a new object.
     pub fn create_errors(&self, object: &Value, context: MetadataContext) -> Vec<FieldError> {
-        let MetadataContext { namespaced, release } = context;
-        let mut errors = vec![];
         if self.on_create == OnCreate::Included {
-            return errors;
+            return vec![];
         }
-        let empty = Value::object();
-        let metadata = object.get("metadata").unwrap_or(&empty);
-        self.name_errors(metadata, release, &mut errors);
-        if namespaced && metadata.str_at(&["namespace"]).is_empty() {
-            errors.push(FieldError::required(&FieldPath::new("metadata.namespace"), ""));
-        }
-        validate_common(metadata, &FieldPath::new("metadata"), release, &mut errors);
-        self.finalizer_errors(metadata, &mut errors);
-        self.without_repetitions(errors, release)
+        let errors = errors_of(object, None, context.release, |object| {
+            let metadata = object.field("metadata");
+            self.check_name(metadata);
+            if context.namespaced {
+                metadata.field("namespace").require_text("");
+            }
+            validate_common(metadata);
+            self.check_finalizers(metadata);
+        });
+        self.without_repetitions(errors, context.release)
     }
 
     /// Drops errors that were found twice from the metadata of custom resources, as declarative validation does
@@ -102,41 +99,28 @@ impl MetadataRules {
         errors
     }
 
-    fn name_errors(&self, metadata: &Value, release: Release, errors: &mut Vec<FieldError>) {
-        let path = FieldPath::new("metadata.name");
-        let (generate, name) = (metadata.str_at(&["generateName"]), metadata.str_at(&["name"]));
-        let mut invalid = |path: &FieldPath, given: &str, checked: &str| {
-            let messages = (self.name)(checked, release).into_iter();
-            errors.extend(messages.map(|message| FieldError::invalid(path, &Value::from(given), message)));
-        };
-        if !generate.is_empty() {
-            invalid(&FieldPath::new("metadata.generateName"), generate, &names::masked_prefix(generate));
-        }
-        match name.is_empty() {
-            true => errors.push(FieldError::required(&path, "name or generateName is required")),
-            false => invalid(&path, name, name),
-        }
+    fn check_name(&self, metadata: At) {
+        let problems = |name: &str| (self.name)(name, metadata.release());
+        let generate = metadata.field("generateName");
+        generate.check_text_unless_empty(|generate| problems(&names::masked_prefix(generate)));
+        metadata.field("name").require_text("name or generateName is required");
+        metadata.field("name").check_text_unless_empty(problems);
     }
 
-    fn finalizer_errors(&self, metadata: &Value, errors: &mut Vec<FieldError>) {
-        if !self.standard_finalizers {
-            return;
-        }
-        let list = metadata.items_at(&["finalizers"]);
-        for (i, finalizer) in list.iter().enumerate() {
-            let name = finalizer.as_str().unwrap_or_default();
-            if !name.contains('/') && !is_standard(name) {
-                let why = "name is neither a standard finalizer name nor is it fully qualified";
-                errors.push(FieldError::invalid(&FieldPath::new("metadata.finalizers").index(i), finalizer, why));
-            }
+    fn check_finalizers(&self, metadata: At) {
+        for finalizer in metadata.items_of("finalizers").filter(|_| self.standard_finalizers) {
+            let name = finalizer.as_text();
+            let is_unqualified = !name.contains('/') && !is_standard(name);
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            finalizer.invalid_if(is_unqualified, why);
         }
     }
 
     /// The errors of metadata that every update can have. They come before those of the kind.
     pub fn generic_update_errors(object: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
-        let empty = Value::object();
-        let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
-        validate_before_update(new, old, context)
+        errors_of(object, Some(old), context.release, |object| {
+            validate_before_update(object.field("metadata"), context.namespaced);
+        })
     }
 
     /// Validates the metadata of an update: the checks of every update, then those of the kind.
@@ -150,25 +134,25 @@ impl MetadataRules {
     }
 
     fn errors(&self, checks: &[OnUpdate], object: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
-        let (empty, release) = (Value::object(), context.release);
-        let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
-        let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, context));
+        let mut errors = Self::generic_update_errors(object, old, context);
         // the kind repeats the checks of every update; if those found nothing, there is nothing to report twice
         let is_valid = errors.is_empty();
         for check in checks {
-            let mut own = vec![];
-            match check {
-                OnUpdate::Object => {
-                    self.name_errors(new, release, &mut own);
-                    if !is_valid {
-                        validate_common(new, &path, release, &mut own);
+            let own = errors_of(object, Some(old), context.release, |object| {
+                let metadata = object.field("metadata");
+                match check {
+                    OnUpdate::Object => {
+                        self.check_name(metadata);
+                        if !is_valid {
+                            validate_common(metadata);
+                        }
                     }
+                    OnUpdate::Change if is_valid => {}
+                    OnUpdate::Change => validate_update(metadata),
                 }
-                OnUpdate::Change if is_valid => {}
-                OnUpdate::Change => validate_update(new, old, &path, release, &mut own),
-            }
-            self.finalizer_errors(new, &mut own);
-            errors.extend(self.without_repetitions(own, release));
+                self.check_finalizers(metadata);
+            });
+            errors.extend(self.without_repetitions(own, context.release));
         }
         errors
     }

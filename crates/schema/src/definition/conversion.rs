@@ -5,145 +5,130 @@ use std::collections::HashSet;
 use base64::engine::general_purpose::{GeneralPurpose, PAD};
 use base64::{Engine, alphabet};
 use machinery::url::Url;
-use machinery::{FieldError, FieldPath, Value, names as label};
+use machinery::{Value, names as label};
 
 use super::hoist::Hoisted;
-use super::openapi::{list, one_of, text};
+use super::openapi::list;
 use super::options::Options;
+use crate::at::At;
 
 const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
 
-pub(super) fn validate(spec: &Hoisted<'_>, options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(conversion) = spec.spec.get("conversion") else { return };
-    let strategy = text(conversion, "strategy");
-    if strategy != "None" && spec.flag("preserveUnknownFields") {
-        let detail = "must be None if spec.preserveUnknownFields is true";
-        errors.push(FieldError::invalid(&path.child("strategy"), &Value::from(strategy), detail));
-    }
-    one_of(strategy, &["None", "Webhook"], &path.child("strategy"), errors);
-    let config = conversion.at(&["webhook", "clientConfig"]);
-    let versions = conversion.at(&["webhook", "conversionReviewVersions"]).and_then(Value::as_array);
-    let versions = versions.unwrap_or_default();
-    let (config_path, versions_path) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
-    if strategy != "Webhook" {
-        let detail = "should not be set when strategy is not set to Webhook";
-        if config.is_some() {
-            errors.push(FieldError::forbidden(&config_path, detail));
-        }
-        if !versions.is_empty() {
-            errors.push(FieldError::forbidden(&versions_path, detail));
-        }
+pub(super) fn validate(conversion: At, spec: &Hoisted<'_>, options: &Options) {
+    if !conversion.is_given() {
         return;
     }
-    match config {
-        None => errors.push(FieldError::required(&config_path, "required when strategy is set to Webhook")),
-        Some(config) => client_config(config, options, &config_path, errors),
+    let strategy = conversion.field_or_empty("strategy");
+    let is_unpruned = strategy.as_text() != "None" && spec.flag("preserveUnknownFields");
+    strategy.invalid_if(is_unpruned, "must be None if spec.preserveUnknownFields is true");
+    strategy.require_one_of(&["None", "Webhook"]);
+    // upstream's internal version has the fields of `webhook` here
+    let (config, versions) =
+        (conversion.field("webhook.clientConfig"), conversion.field("webhook.conversionReviewVersions"));
+    let (config, versions) = (config.with_name("webhookClientConfig"), versions.with_name("conversionReviewVersions"));
+    if strategy.as_text() != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        config.forbid(detail);
+        versions.forbidden_if(versions.items().len() > 0, detail);
+        return;
     }
-    review_versions(versions, options, &versions_path, errors);
+    match config.is_given() {
+        true => client_config(config, options),
+        false => config.required("required when strategy is set to Webhook"),
+    }
+    review_versions(versions, options);
 }
 
-fn client_config(config: &Value, options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    match (config.get("url").and_then(Value::as_str), config.get("service")) {
-        (Some(url), None) => webhook_url(url, &path.child("url"), errors),
-        (None, Some(service)) => webhook_service(service, &path.child("service"), errors),
-        _ => errors.push(FieldError::required(path, "exactly one of url or service is required")),
-    }
-    let bundle = text(config, "caBundle");
-    if !bundle.is_empty()
-        && !options.allow_invalid_ca_bundle
-        && let Some(problem) = ca_bundle_problem(bundle)
-    {
-        errors.push(FieldError::invalid(&path.child("caBundle"), &Value::from(bundle), problem));
+fn client_config(config: At, options: &Options) {
+    webhook_client(config);
+    if !options.allow_invalid_ca_bundle {
+        let bundle = config.field("caBundle");
+        bundle.check_text_unless_empty(|bundle| ca_bundle_problem(bundle).into_iter().collect());
     }
 }
 
-/// Validates the URL of a webhook.
-pub fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Validates the URL or the service of a webhook.
+pub fn webhook_client(config: At) {
+    match (config.field_if_given("url"), config.field_if_given("service")) {
+        (Some(url), None) => webhook_url(url),
+        (None, Some(service)) => webhook_service(service),
+        _ => config.required("exactly one of url or service is required"),
+    }
+}
+
+fn webhook_url(at: At) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let url = match Url::parse(text) {
+    let url = match Url::parse(at.as_text()) {
         Ok(url) => url,
-        Err(error) => {
-            errors.push(FieldError::required(path, format!("url must be a valid URL: {error}{FORM}")));
-            return;
-        }
+        Err(error) => return at.required(format!("url must be a valid URL: {error}{FORM}")),
     };
-    let mut refuse = |value: &str, detail: String| errors.push(FieldError::invalid(path, &Value::from(value), detail));
+    let refuse = |value: &str, detail: &str| at.shown_as_text(value).invalid(detail);
     if url.scheme != "https" {
-        refuse(&url.scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+        refuse(&url.scheme, &format!("'https' is the only allowed URL scheme{FORM}"));
     }
     if url.host.is_empty() {
-        refuse("", format!("host must be specified{FORM}"));
+        refuse("", &format!("host must be specified{FORM}"));
     }
     if let Some(user) = &url.user {
-        refuse(user, "user information is not permitted in the URL".to_owned());
+        refuse(user, "user information is not permitted in the URL");
     }
     if !url.fragment.is_empty() {
-        refuse(&url.fragment, "fragments are not permitted in the URL".to_owned());
+        refuse(&url.fragment, "fragments are not permitted in the URL");
     }
     if !url.query.is_empty() {
-        refuse(&url.query, "query parameters are not permitted in the URL".to_owned());
+        refuse(&url.query, "query parameters are not permitted in the URL");
     }
 }
 
 /// Validates the service of a webhook. Upstream passes name and namespace in the wrong order, so the errors of each are
 /// reported for the other.
-pub fn webhook_service(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if text(service, "namespace").is_empty() {
-        errors.push(FieldError::required(&path.child("name"), ""));
-    }
-    if text(service, "name").is_empty() {
-        errors.push(FieldError::required(&path.child("namespace"), ""));
-    }
-    let port = service.get("port").cloned().unwrap_or(Value::Int(0));
-    if !(1..=65535).contains(&port.as_int().unwrap_or_default()) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.push(FieldError::invalid(&path.child("port"), &port, detail));
-    }
-    if let Some(value) = service.get("path").and_then(Value::as_str) {
-        service_path(value, &path.child("path"), errors);
-    }
+fn webhook_service(service: At) {
+    service.field("name").required_if(service.text("namespace").is_empty(), "");
+    service.field("namespace").required_if(service.text("name").is_empty(), "");
+    let port = service.field_or_zero("port");
+    let is_port = (1..=65535).contains(&port.value.as_int().unwrap_or_default());
+    port.invalid_if(!is_port, "port is not valid: must be between 1 and 65535, inclusive");
+    service.field("path").check_text_unless_empty(service_path);
 }
 
-fn service_path(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut refuse = |detail: String| errors.push(FieldError::invalid(path, &Value::from(value), detail));
-    match value {
-        "" | "/" => return,
-        "//" => return refuse("segment[0] may not be empty".to_owned()),
+/// The problems of the path of a service.
+fn service_path(path: &str) -> Vec<String> {
+    match path {
+        "/" => return vec![],
+        "//" => return vec!["segment[0] may not be empty".to_owned()],
         _ => {}
     }
-    if !value.starts_with('/') {
-        refuse("must start with a '/'".to_owned());
+    let mut problems = vec![];
+    if !path.starts_with('/') {
+        problems.push("must start with a '/'".to_owned());
     }
-    let mut chars = value.chars();
+    let mut chars = path.chars();
     let first = chars.next();
     // kube-apiserver removes the first byte, which may be only a part of a character
-    let steps = if first.is_some_and(|first| !first.is_ascii()) { value } else { chars.as_str() };
+    let steps = if first.is_some_and(|first| !first.is_ascii()) { path } else { chars.as_str() };
     for (i, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
-        if step.is_empty() {
-            refuse(format!("segment[{i}] may not be empty"));
-            continue;
+        match step {
+            "" => problems.push(format!("segment[{i}] may not be empty")),
+            _ => problems.extend(label::dns1123_subdomain(step).iter().map(|why| format!("segment[{i}]: {why}"))),
         }
-        label::dns1123_subdomain(step).into_iter().for_each(|problem| refuse(format!("segment[{i}]: {problem}")));
     }
+    problems
 }
 
-fn review_versions(versions: &[Value], options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if versions.is_empty() {
-        errors.push(FieldError::required(path, ""));
-        return;
+fn review_versions(versions: At, options: &Options) {
+    if versions.items().len() == 0 {
+        return versions.required("");
     }
     let mut known = HashSet::new();
-    for (i, version) in versions.iter().enumerate() {
-        if !known.insert(version.as_str().unwrap_or_default()) {
-            errors.push(FieldError::invalid(&path.index(i), version, "duplicate version"));
-            continue;
+    for version in versions.items() {
+        match known.insert(version.as_text()) {
+            true => version.check_text(label::dns1035_label),
+            false => version.invalid("duplicate version"),
         }
-        let problems = label::dns1035_label(version.as_str().unwrap_or_default());
-        crate::metadata::invalid_each(&path.index(i), version, problems, errors);
     }
-    if options.require_recognized_review_version && !is_any_recognized(versions) {
-        let detail = format!("must include at least one of {}", RECOGNIZED.join(", "));
-        errors.push(FieldError::invalid(path, &Value::Array(versions.to_vec()), detail));
+    let listed = versions.value.as_array().unwrap_or_default();
+    if options.require_recognized_review_version && !is_any_recognized(listed) {
+        versions.invalid(format!("must include at least one of {}", RECOGNIZED.join(", ")));
     }
 }
 

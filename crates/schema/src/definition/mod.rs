@@ -38,7 +38,7 @@ pub use conditions::{
     is_condition_true, naming, non_structural, preserves_unknown_fields, remove_condition, replace_condition,
     set_condition,
 };
-pub use conversion::{webhook_service, webhook_url};
+pub use conversion::webhook_client;
 pub use decode::{ApiVersion, Decoded, decode, decode_as};
 pub use prepare::{prepare_for_create, prepare_for_status_update, prepare_for_update};
 pub use third_party::{

@@ -1,62 +1,46 @@
 //! The rules for groups and names of definitions.
 
-use machinery::{FieldError, FieldPath, Value, names as label};
+use machinery::names as label;
 
-use super::openapi::{list, text};
+use crate::at::At;
 
-pub(super) fn validate_group(group: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if group.is_empty() {
-        errors.push(FieldError::required(path, ""));
-        return;
-    }
-    let problems = label::dns1123_subdomain(group);
-    if !problems.is_empty() {
-        errors.push(FieldError::invalid(path, &Value::from(group), problems.join(",")));
-    } else if !group.contains('.') {
-        errors.push(FieldError::invalid(path, &Value::from(group), "should be a domain with at least one dot"));
+pub(super) fn validate_group(group: At) {
+    let problems = label::dns1123_subdomain(group.as_text());
+    if group.as_text().is_empty() {
+        group.required("");
+    } else if !problems.is_empty() {
+        group.invalid(problems.join(","));
+    } else {
+        group.invalid_if(!group.as_text().contains('.'), "should be a domain with at least one dot");
     }
 }
 
 /// The required names of a spec.
-pub(super) fn validate_required(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub(super) fn validate_required(names: At) {
     for key in ["plural", "singular", "kind", "listKind"] {
-        if spec.str_at(&["names", key]).is_empty() {
-            errors.push(FieldError::required(&path.child(key), ""));
-        }
+        names.field(key).require_text("");
     }
 }
 
-/// The error of a name that is not a DNS-1035 label, with all reasons in one text.
-pub(super) fn validate_label(name: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let problems = label::dns1035_label(name.as_str().unwrap_or_default());
-    if !problems.is_empty() {
-        errors.push(FieldError::invalid(path, name, problems.join(",")));
-    }
+/// Requires a DNS-1035 label. The error has all reasons in one text.
+pub(super) fn validate_label(name: At) {
+    let problems = label::dns1035_label(name.as_text());
+    name.invalid_if(!problems.is_empty(), &problems.join(","));
 }
 
 /// Validates the syntax of the given names.
-pub(super) fn validate(names: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for key in ["plural", "singular"] {
-        if let Some(name) = names.get(key).filter(|n| !n.as_str().unwrap_or_default().is_empty()) {
-            validate_label(name, &path.child(key), errors);
+pub(super) fn validate(names: At) {
+    for name in ["plural", "singular"].map(|key| names.field(key)) {
+        if !name.as_text().is_empty() {
+            validate_label(name);
         }
     }
-    let (kind, list_kind) = (text(names, "kind"), text(names, "listKind"));
-    for (key, name) in [("kind", kind), ("listKind", list_kind)] {
-        if !name.is_empty()
-            && let Some(problem) = crate::embedded::kind_problem(name)
-        {
-            errors.push(FieldError::invalid(&path.child(key), &Value::from(name), problem));
-        }
+    let (kind, list_kind) = (names.field("kind"), names.field("listKind"));
+    for name in [kind, list_kind] {
+        name.check_text_unless_empty(|text| crate::embedded::kind_problem(text).into_iter().collect());
     }
-    for (i, name) in list(names, "shortNames").iter().enumerate() {
-        validate_label(name, &path.child("shortNames").index(i), errors);
-    }
-    if !kind.is_empty() && kind == list_kind {
-        let detail = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid(&path.child("listKind"), &Value::from(list_kind), detail));
-    }
-    for (i, name) in list(names, "categories").iter().enumerate() {
-        validate_label(name, &path.child("categories").index(i), errors);
-    }
+    names.items_of("shortNames").for_each(|name| validate_label(name));
+    let is_repeated = !kind.as_text().is_empty() && kind.as_text() == list_kind.as_text();
+    list_kind.invalid_if(is_repeated, "kind and listKind may not be the same");
+    names.items_of("categories").for_each(|name| validate_label(name));
 }

@@ -10,6 +10,7 @@ use super::fieldpath::{self, Notation};
 use super::openapi::{entries, flag, has_properties, is_leaf, items, list, property, text};
 use super::options::Options;
 use super::{defaults, internal, structural};
+use crate::at::At;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -34,18 +35,11 @@ pub(super) struct SchemaVersion<'a> {
 }
 
 /// Validates the `{openAPIV3Schema}` of a version.
-pub(super) fn validate_version(
-    validation: &Value,
-    version: SchemaVersion<'_>,
-    context: &ValidationContext<'_>,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
-    let Some(schema) = validation.get("openAPIV3Schema") else { return };
-    let place = path.child("openAPIV3Schema");
-    let before = errors.len();
+pub(super) fn validate_version(validation: At, version: SchemaVersion<'_>, context: &ValidationContext<'_>) {
+    let Some(at) = validation.field_if_given("openAPIV3Schema") else { return };
+    let (schema, place, mut errors) = (at.value, at.path(), vec![]);
     if version.has_status {
-        root_with_status(schema, &place, errors);
+        root_with_status(schema, &place, &mut errors);
     }
     if flag(schema, "nullable") {
         errors.push(FieldError::forbidden(&place.child("nullable"), "nullable cannot be true at the root"));
@@ -74,13 +68,14 @@ pub(super) fn validate_version(
     let mut found = walk.errors.into_list();
     let broken: Vec<String> = found.iter().map(|error| broken_node(error).to_owned()).collect();
     errors.append(&mut found);
-    if errors.len() == before
+    if errors.is_empty()
         && let Some(problem) = unstructured
     {
         errors.push(FieldError::invalid(&place, &Value::from(""), problem));
     }
+    at.extend(errors);
     if with_rules {
-        errors.extend(super::rules::validate(schema, version.name, &broken, context.options, &place));
+        at.extend(super::rules::validate(schema, version.name, &broken, context.options, &place));
     }
 }
 

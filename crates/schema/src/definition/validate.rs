@@ -4,78 +4,74 @@
 use std::collections::{HashMap, HashSet};
 
 use machinery::field::FieldErrors;
-use machinery::{FieldError, FieldPath, Release, Value, names as label};
+use machinery::{FieldError, Release, Value, names as label};
 
 use super::conditions::{Approval, approval};
 use super::hoist::{Hoisted, schema_has};
 use super::options::Options;
 use super::ratchet::has_extensions;
-use super::{conversion, names, openapi, schema, subresources, versions};
+use super::{conversion, names, schema, subresources, versions};
+use crate::at::{At, errors_of};
 use crate::metadata;
 
 /// All errors of a new definition.
 pub fn validate_create(definition: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = validate_metadata(definition, release);
-    validate_rest(definition, None, &Options::for_create(release), &mut errors);
-    errors
+    create_errors(definition, &Options::for_create(release), release)
 }
 
 /// The errors of an update that only definitions have. They follow those of
 /// [`validate_before_update`](crate::metadata::validate_before_update). What the stored definition already violates is
 /// tolerated.
 pub fn validate_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = validate_metadata_update(new, old, release);
-    validate_rest(new, Some(old), &Options::for_update(new, old, release), &mut errors);
-    errors
+    update_errors(new, old, &Options::for_update(new, old, release), release)
 }
 
 /// As [`validate_create`], for a v1beta1 definition.
 pub fn validate_beta_create(beta: &Value, release: Release) -> Vec<FieldError> {
     let definition = super::from_beta(beta);
-    let mut errors = validate_metadata(&definition, release);
-    validate_rest(&definition, None, &Options::for_create(release).of_beta(beta, None), &mut errors);
-    errors
+    create_errors(&definition, &Options::for_create(release).of_beta(beta, None), release)
 }
 
 /// As [`validate_update`], for two v1beta1 definitions.
 pub fn validate_beta_update(beta: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (new, old) = (super::from_beta(beta), super::from_beta(old));
-    let mut errors = validate_metadata_update(&new, &old, release);
-    let options = Options::for_update(&new, &old, release).of_beta(beta, Some(&old));
-    validate_rest(&new, Some(&old), &options, &mut errors);
-    errors
+    update_errors(&new, &old, &Options::for_update(&new, &old, release).of_beta(beta, Some(&old)), release)
 }
 
 /// The errors of an update of the status. They follow those that every object can have.
 pub fn validate_status_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = validate_metadata_update(new, old, release);
-    accepted_names(new, &mut errors);
+    let mut errors = metadata_errors(new, Some(old), release, metadata_update);
+    errors.extend(errors_of(new, Some(old), release, accepted_names));
     errors
 }
 
-fn meta(definition: &Value) -> &Value {
-    definition.get("metadata").unwrap_or(&Value::Null)
+fn create_errors(definition: &Value, options: &Options, release: Release) -> Vec<FieldError> {
+    let mut errors = metadata_errors(definition, None, release, new_metadata);
+    errors.extend(errors_of(definition, None, release, |definition| validate_rest(definition, options)));
+    errors
 }
 
-fn validate_metadata_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    metadata::validate_update(meta(new), meta(old), &FieldPath::new("metadata"), release, &mut errors);
-    without_repetitions(errors, release)
+fn update_errors(new: &Value, old: &Value, options: &Options, release: Release) -> Vec<FieldError> {
+    let mut errors = metadata_errors(new, Some(old), release, metadata_update);
+    errors.extend(errors_of(new, Some(old), release, |definition| validate_rest(definition, options)));
+    errors
 }
 
-/// Since 1.37, CRDs have declarative validation, which drops errors that were found twice.
-fn without_repetitions(mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
+fn metadata_errors(new: &Value, old: Option<&Value>, release: Release, check: fn(At)) -> Vec<FieldError> {
+    let mut errors = errors_of(new, old, release, check);
+    // since 1.37, CRDs have declarative validation, which drops errors that were found twice
     if release >= Release::V1_37 {
         machinery::field::drop_repetitions(&mut errors);
     }
     errors
 }
 
-fn validate_metadata(definition: &Value, release: Release) -> Vec<FieldError> {
-    let (path, mut errors) = (FieldPath::new("metadata"), vec![]);
-    let meta = meta(definition);
-    let required =
-        format!("{}.{}", definition.str_at(&["spec", "names", "plural"]), definition.str_at(&["spec", "group"]));
+fn metadata_update(definition: At) {
+    metadata::validate_update(definition.field("metadata"));
+}
+
+fn new_metadata(definition: At) {
+    let required = format!("{}.{}", definition.text("spec.names.plural"), definition.text("spec.group"));
     let problems = |name: &str, syntax: &str| {
         let mut problems = label::dns1123_subdomain(syntax);
         if name != required {
@@ -83,186 +79,135 @@ fn validate_metadata(definition: &Value, release: Release) -> Vec<FieldError> {
         }
         problems
     };
-    let generate = meta.str_at(&["generateName"]);
-    if !generate.is_empty() {
-        let problems = problems(generate, &label::masked_prefix(generate));
-        metadata::invalid_each(&path.child("generateName"), &Value::from(generate), problems, &mut errors);
-    }
-    let name = meta.str_at(&["name"]);
-    if name.is_empty() {
-        errors.push(FieldError::required(&path.child("name"), "name or generateName is required"));
-    } else {
-        metadata::invalid_each(&path.child("name"), &Value::from(name), problems(name, name), &mut errors);
-    }
-    if !meta.str_at(&["namespace"]).is_empty() {
-        errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
-    }
-    metadata::validate_common(meta, &path, release, &mut errors);
-    without_repetitions(errors, release)
+    let metadata = definition.field("metadata");
+    let generate = metadata.field("generateName");
+    generate.check_text_unless_empty(|generate| problems(generate, &label::masked_prefix(generate)));
+    let name = metadata.field("name");
+    name.require_text("name or generateName is required");
+    name.check_text_unless_empty(|name| problems(name, name));
+    let has_namespace = !metadata.text("namespace").is_empty();
+    metadata.field("namespace").forbidden_if(has_namespace, "not allowed on this type");
+    metadata::validate_common(metadata);
 }
 
-fn validate_rest(definition: &Value, old: Option<&Value>, options: &Options, errors: &mut Vec<FieldError>) {
-    let spec = Hoisted::of(definition.get("spec").unwrap_or(&Value::Null));
-    validate_spec(&spec, options, errors);
-    if let Some(old) = old {
-        immutable(definition, old, options, errors);
-    }
-    accepted_names(definition, errors);
-    stored_versions(definition, &spec, errors);
+fn validate_rest(definition: At, options: &Options) {
+    let spec = Hoisted::of(definition.field("spec").value);
+    validate_spec(definition.field("spec"), &spec, options);
+    let fixed = ["spec.scope", "spec.names.kind", "spec.group", "spec.names.plural"];
+    let fixed = if options.require_immutable_names { &fixed } else { &fixed[2..] };
+    fixed.iter().for_each(|path| definition.field_or_empty(path).immutable());
+    accepted_names(definition);
+    stored_versions(definition.field("status.storedVersions"), &spec);
     if options.beta.is_some() {
         return;
     }
-    api_approval(definition, old, errors);
-    let was_preserving = old.is_some_and(|old| old.is_true_at(&["spec", "preserveUnknownFields"]));
-    if spec.flag("preserveUnknownFields") && !was_preserving {
+    api_approval(definition);
+    let preserving = definition.field("spec.preserveUnknownFields");
+    if spec.flag("preserveUnknownFields") && preserving.old != Some(&Value::Bool(true)) {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.push(FieldError::invalid(&FieldPath::new("spec.preserveUnknownFields"), &Value::Bool(true), detail));
+        preserving.invalid(detail);
     }
 }
 
-fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldError>) {
-    let path = FieldPath::new("spec");
-    names::validate_group(spec.spec.str_at(&["group"]), &path.child("group"), errors);
-    let scope = spec.spec.str_at(&["scope"]);
-    openapi::one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
+fn validate_spec<'v>(at: At<'_, 'v>, spec: &Hoisted<'v>, options: &Options) {
+    names::validate_group(at.field("group"));
+    at.field("scope").require_one_of(&["Cluster", "Namespaced"]);
     let preserving = spec.flag("preserveUnknownFields");
-    schema_presence(spec, options, &path, errors);
+    schema_presence(at, spec, options);
     let has_defaults = options.allow_defaults && spec.has_defaults();
-    if has_defaults && preserving {
-        let detail = "must be false in order to use defaults in the schema";
-        errors.push(FieldError::invalid(&path.child("preserveUnknownFields"), &Value::Bool(true), detail));
-    }
+    let is_unpruned = has_defaults && preserving;
+    let detail = "must be false in order to use defaults in the schema";
+    at.field("preserveUnknownFields").invalid_if(is_unpruned, detail);
     let force = !preserving || has_defaults || spec.schemas().any(|s| schema_has(s, &has_extensions));
     let context = schema::ValidationContext { options, structural: options.require_structural || force };
-    versions::validate(spec, &context, &path.child("versions"), errors);
-    names::validate_required(spec.spec, &path.child("names"), errors);
-    names::validate(spec.spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
-    top_level(spec, &context, &path, errors);
-    conversion::validate(spec, options, &path.child("conversion"), errors);
+    versions::validate(at, spec, &context);
+    names::validate_required(at.field("names"));
+    names::validate(at.field("names"));
+    top_level(at, spec, &context);
+    conversion::validate(at.field("conversion"), spec, options);
 }
 
-fn schema_presence(spec: &Hoisted<'_>, options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn schema_presence(at: At, spec: &Hoisted<'_>, options: &Options) {
     let preserving = spec.flag("preserveUnknownFields");
     if spec.top("schema").is_some_and(|s| s.get("openAPIV3Schema").is_some()) {
         return;
     }
-    for (i, version) in spec.versions.iter().enumerate() {
-        if spec.own(version, "schema").is_some_and(|s| s.get("openAPIV3Schema").is_some()) {
-            continue;
-        }
-        let place = path.child("versions").index(i).child("schema").child("openAPIV3Schema");
+    for (place, version) in at.items_of("versions").zip(spec.versions) {
+        let has_schema = spec.own(version, "schema").is_some_and(|s| s.get("openAPIV3Schema").is_some());
+        let schema = place.field("schema.openAPIV3Schema");
         if options.require_schema {
-            errors.push(FieldError::required(&place, ""));
-        } else if !preserving && version.is_true_at(&["served"]) {
-            errors.push(FieldError::required(&place, "because otherwise all fields are pruned"));
+            schema.required_if(!has_schema, "");
+        } else {
+            let is_pruned = !has_schema && !preserving && place.is_true("served");
+            schema.required_if(is_pruned, "because otherwise all fields are pruned");
         }
     }
 }
 
 /// The top-level fields of the internal view.
-fn top_level(
-    spec: &Hoisted<'_>,
-    context: &schema::ValidationContext<'_>,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
-    let first = spec.versions.first().map(|v| v.str_at(&["name"])).unwrap_or_default();
-    if let Some(validation) = spec.top("schema") {
-        let has_status = spec.versions.iter().any(|v| v.at(&["subresources", "status"]).is_some());
-        let version = schema::SchemaVersion { name: first, has_status };
-        schema::validate_version(validation, version, context, &path.child("validation"), errors);
-    }
-    if let Some(sub) = spec.top("subresources") {
-        subresources::validate(sub, &path.child("subresources"), errors);
-    }
-    let columns = spec.top("additionalPrinterColumns");
-    subresources::validate_columns(columns, &path.child("additionalPrinterColumns"), errors);
-    let fields = spec.top("selectableFields").and_then(Value::as_array).unwrap_or_default();
-    if fields.is_empty() {
-        return;
-    }
-    let place = path.child("selectableFields");
-    match spec.top("schema").and_then(|s| s.get("openAPIV3Schema")) {
-        None => {
-            let detail = "may only be set when validations.schema is included";
-            errors.push(FieldError::invalid(&place, &Value::from(""), detail));
-        }
-        Some(schema) => {
-            let broken = path.child("schema.openAPIV3Schema");
-            versions::selectable(fields, schema, &place, &broken, context.options, "", errors);
-        }
-    }
+fn top_level<'v>(at: At<'_, 'v>, spec: &Hoisted<'v>, context: &schema::ValidationContext<'_>) {
+    let top = |key| at.field(key).with_value(spec.top(key).unwrap_or(&Value::Null));
+    let name = spec.versions.first().map(|v| v.str_at(&["name"])).unwrap_or_default();
+    let has_status = spec.versions.iter().any(|v| v.at(&["subresources", "status"]).is_some());
+    schema::validate_version(
+        top("schema").with_name("validation"),
+        schema::SchemaVersion { name, has_status },
+        context,
+    );
+    subresources::validate(top("subresources"));
+    top("additionalPrinterColumns").items().for_each(|column| subresources::validate_column(column));
+    let absent = "may only be set when validations.schema is included";
+    versions::selectable(top("selectableFields"), top("schema"), absent, context.options, "");
 }
 
-fn immutable(new: &Value, old: &Value, options: &Options, errors: &mut Vec<FieldError>) {
-    let fixed: &[&[&str]] =
-        &[&["spec", "scope"], &["spec", "names", "kind"], &["spec", "group"], &["spec", "names", "plural"]];
-    let fixed = if options.require_immutable_names { fixed } else { &fixed[2..] };
-    for path in fixed {
-        let (now, before) = (new.str_at(path), old.str_at(path));
-        if now != before {
-            let place = FieldPath::new(path.join("."));
-            errors.push(FieldError::invalid(&place, &Value::from(now), "field is immutable"));
-        }
-    }
+fn accepted_names(definition: At) {
+    names::validate(definition.field("status.acceptedNames"));
 }
 
-fn accepted_names(definition: &Value, errors: &mut Vec<FieldError>) {
-    let accepted = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
-    names::validate(accepted, &FieldPath::new("status.acceptedNames"), errors);
-}
-
-fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<FieldError>) {
-    let path = FieldPath::new("status.storedVersions");
-    let null = Value::Null;
-    let value = definition.at(&["status", "storedVersions"]).unwrap_or(&null);
-    let stored = value.as_array().unwrap_or_default();
-    if stored.is_empty() {
-        errors.push(FieldError::invalid(&path, value, "must have at least one stored version"));
-        return;
+fn stored_versions(stored: At, spec: &Hoisted<'_>) {
+    if stored.items().len() == 0 {
+        return stored.invalid("must have at least one stored version");
     }
     // upstream crosses off each name that it finds, so that a second version with the same name is not found
-    let names: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
+    let names: HashSet<&str> = stored.items().map(|name| name.as_text()).collect();
     let mut met = HashSet::new();
-    let mut missing = FieldErrors::default();
+    let (path, mut missing) = (stored.path(), FieldErrors::default());
     for version in spec.versions {
         let name = version.str_at(&["name"]);
         let again = !met.insert(name);
         let is_storage = version.is_true_at(&["storage"]);
         // each error shows the whole list, so their total size is bounded
         if is_storage && (again || !names.contains(name)) && !missing.is_full() {
-            missing.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
+            missing.push(FieldError::invalid(&path, stored.value, format!("must have the storage version {name}")));
         }
     }
-    errors.extend(missing.into_list());
+    stored.extend(missing.into_list());
     // if a name is stored twice, upstream reports the last occurrence
-    let last_index: HashMap<&str, usize> =
-        stored.iter().enumerate().filter_map(|(i, name)| Some((name.as_str()?, i))).collect();
-    for (i, name) in stored.iter().enumerate() {
-        let text = name.as_str().unwrap_or_default();
+    let last_index: HashMap<&str, usize> = stored.items().enumerate().map(|(i, name)| (name.as_text(), i)).collect();
+    for (i, name) in stored.items().enumerate() {
+        let text = name.as_text();
         if !met.contains(text) && last_index.get(text) == Some(&i) {
-            let detail = format!(
+            name.invalid(format!(
                 "missing from spec.versions; {text} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {text} and removes {text} from status.storedVersions"
-            );
-            errors.push(FieldError::invalid(&path.index(i), name, detail));
+            ));
         }
     }
 }
 
-fn api_approval(new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    if !super::conditions::is_protected(new.str_at(&["spec", "group"])) {
+fn api_approval(definition: At) {
+    if !super::conditions::is_protected(definition.text("spec.group")) {
         return;
     }
-    let (state, reason) = approval(new);
-    if old.is_some_and(|old| approval(old).0 == state) {
+    let (state, reason) = approval(definition.value);
+    if definition.old.is_some_and(|old| approval(old).0 == state) {
         return;
     }
-    let path = FieldPath::new("metadata.annotations").key(super::APPROVAL_ANNOTATION);
-    let value = new.at(&["metadata", "annotations", super::APPROVAL_ANNOTATION]).cloned().unwrap_or_default();
+    let annotations = definition.field("metadata.annotations");
+    let annotation = annotations.entry(super::APPROVAL_ANNOTATION);
     match state {
-        Approval::Missing => errors.push(FieldError::required(&path, reason)),
-        Approval::Invalid => errors.push(FieldError::invalid(&path, &value, reason)),
+        Approval::Missing => annotation.required(reason),
+        Approval::Invalid => annotation.invalid(reason),
         Approval::Approved | Approval::Bypassed => {}
     }
 }

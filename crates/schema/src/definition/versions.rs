@@ -2,174 +2,132 @@
 
 use std::collections::{HashMap, HashSet};
 
-use machinery::field::FieldErrorKind;
-use machinery::{FieldError, FieldPath, Map, Value};
+use machinery::Value;
 
 use super::fieldpath::{self, Notation};
 use super::hoist::Hoisted;
-use super::openapi::{flag, list, text};
+use super::openapi::{flag, text};
 use super::options::Options;
 use super::{internal, names, schema, structural, subresources};
+use crate::at::At;
 
-pub(super) fn validate(
-    spec: &Hoisted<'_>,
-    context: &schema::ValidationContext<'_>,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
+pub(super) fn validate<'v>(at: At<'_, 'v>, spec: &Hoisted<'v>, context: &schema::ValidationContext<'_>) {
+    let versions = at.field("versions");
     // upstream finds a version by its name, which another one may share
     let mut with_status = HashMap::new();
     for version in spec.versions {
         with_status.entry(text(version, "name")).or_insert(version.at(&["subresources", "status"]).is_some());
     }
-    for (i, version) in spec.versions.iter().enumerate() {
-        let name = version.get("name").cloned().unwrap_or_else(|| Value::from(""));
-        names::validate_label(&name, &path.index(i).child("name"), errors);
-        let name = text(version, "name");
+    for version in versions.items() {
+        names::validate_label(version.field_or_empty("name"));
+        let name = version.text("name");
         let of = schema::SchemaVersion { name, has_status: with_status.get(name).is_some_and(|status| *status) };
-        validate_version(spec, version, of, context, &path.index(i), errors);
+        validate_version(version, spec, of, context);
     }
     let beta = context.options.beta.as_ref();
-    errors.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
-    let names: Vec<&str> = spec.versions.iter().map(|v| text(v, "name")).collect();
+    versions.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
+    let names: Vec<&str> = at.texts("versions", "name");
+    let refuse = |why: &str| versions.shown_verbatim(&printed(spec)).invalid(why);
     if names.iter().collect::<HashSet<_>>().len() < names.len() {
-        errors.push(whole(spec, path, "must contain unique version names"));
+        refuse("must contain unique version names");
     }
     if spec.versions.iter().filter(|v| flag(v, "storage")).count() != 1 {
-        errors.push(whole(spec, path, "must have exactly one version marked as storage version"));
+        refuse("must have exactly one version marked as storage version");
     }
     let first = names.first().copied().unwrap_or_default();
-    let (given, path) = (beta.map_or(first, |beta| &beta.version), FieldPath::new("spec.version"));
+    let given = beta.map_or(first, |beta| &beta.version);
     if given.is_empty() {
         return;
     }
-    names::validate_label(&Value::from(given), &path, errors);
-    if given != first && !names.is_empty() {
-        let detail = "must match the first version in spec.versions";
-        errors.push(FieldError::invalid(&path, &Value::from(given), detail));
+    at.field("version").showing(&Value::from(given), |version| {
+        names::validate_label(version);
+        let is_other = given != first && !names.is_empty();
+        version.invalid_if(is_other, "must match the first version in spec.versions");
+    });
+}
+
+/// The whole list, as upstream's internal version prints it.
+fn printed(spec: &Hoisted<'_>) -> String {
+    if spec.spec.get("versions").is_none_or(Value::is_null) {
+        return "null".to_owned();
     }
+    let print = |version| internal::version(version, |key| spec.own(version, key));
+    format!("[{}]", spec.versions.iter().map(print).collect::<Vec<_>>().join(","))
 }
 
-/// An error about the whole list, which it shows as upstream's internal version prints it.
-fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
-    let list: Vec<String> =
-        spec.versions.iter().map(|version| internal::version(version, |key| spec.own(version, key))).collect();
-    let value = if spec.spec.get("versions").is_none_or(Value::is_null) {
-        "null".to_owned()
-    } else {
-        format!("[{}]", list.join(","))
-    };
-    let field = path.as_str().to_owned();
-    FieldError { kind: FieldErrorKind::Invalid, field, value, detail: detail.to_owned() }
-}
-
-fn validate_version(
-    spec: &Hoisted<'_>,
-    version: &Value,
+fn validate_version<'v>(
+    version: At<'_, 'v>,
+    spec: &Hoisted<'v>,
     of: schema::SchemaVersion<'_>,
     context: &schema::ValidationContext<'_>,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
 ) {
-    deprecation(version, &path.child("deprecationWarning"), errors);
-    let own = |key: &str| if spec.is_shared(key) { None } else { version.get(key) };
-    if let Some(validation) = own("schema") {
-        schema::validate_version(validation, of, context, &path.child("schema"), errors);
-    }
-    if let Some(sub) = own("subresources") {
-        subresources::validate(sub, &path.child("subresources"), errors);
-    }
-    let columns = own("additionalPrinterColumns");
-    subresources::validate_columns(columns, &path.child("additionalPrinterColumns"), errors);
-    let none = Value::Object(Map::new());
-    let fields = if spec.is_shared("selectableFields") { &none } else { version };
-    let fields = list(fields, "selectableFields");
-    if fields.is_empty() {
-        return;
-    }
-    let place = path.child("selectableFields");
-    match own("schema").and_then(|s| s.get("openAPIV3Schema")) {
-        None => {
-            let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
-            errors.push(FieldError::invalid(&place, &Value::from(""), detail));
-        }
-        Some(schema) => {
-            let broken = path.child("schema.openAPIV3Schema");
-            selectable(fields, schema, &place, &broken, context.options, of.name, errors);
-        }
-    }
+    deprecation(version);
+    let own = |key| version.field(key).with_value(spec.own(version.value, key).unwrap_or(&Value::Null));
+    schema::validate_version(own("schema"), of, context);
+    subresources::validate(own("subresources"));
+    own("additionalPrinterColumns").items().for_each(|column| subresources::validate_column(column));
+    let absent = "may only be set when `version.schema.openAPIV3Schema` is not included";
+    selectable(own("selectableFields"), own("schema"), absent, context.options, of.name);
 }
 
-fn deprecation(version: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(warning) = version.get("deprecationWarning") else { return };
-    let text = warning.as_str().unwrap_or_default();
+fn deprecation(version: At) {
+    let Some(warning) = version.field_if_given("deprecationWarning") else { return };
     // upstream passes a pointer, which is printed as JSON
-    let mut refuse = |detail: String| {
-        let field = path.as_str().to_owned();
-        errors.push(FieldError { kind: FieldErrorKind::Invalid, field, value: warning.to_json(), detail });
-    };
-    if !flag(version, "deprecated") {
-        return refuse("can only be set for deprecated versions".to_owned());
+    let (text, warning) = (warning.as_text(), warning.shown_as_json());
+    if !version.is_true("deprecated") {
+        return warning.invalid("can only be set for deprecated versions");
     }
-    if text.len() > 256 {
-        refuse("must be <= 256 characters long".to_owned());
-    }
-    if text.is_empty() {
-        refuse("must not be an empty string".to_owned());
-    }
+    warning.invalid_if(text.len() > 256, "must be <= 256 characters long");
+    warning.invalid_if(text.is_empty(), "must not be an empty string");
     let printable = |c: char| {
         let quoted = machinery::value::quote(&c.to_string());
         !quoted.starts_with("\"\\") || matches!(c, '"' | '\\')
     };
     if let Some((i, _)) = text.char_indices().find(|(_, c)| !printable(*c)) {
-        refuse(format!("must only contain printable UTF-8 characters; non-printable character found at index {i}"));
+        let why = format!("must only contain printable UTF-8 characters; non-printable character found at index {i}");
+        warning.invalid(why);
     }
 }
 
-/// The rules for selectable fields. A schema without a structural form is reported at `broken`.
-pub(super) fn selectable(
-    fields: &[Value],
-    schema: &Value,
-    path: &FieldPath,
-    broken: &FieldPath,
-    options: &Options,
-    version: &str,
-    errors: &mut Vec<FieldError>,
-) {
-    if let Some(problem) = structural::unsupported(schema) {
-        errors.push(FieldError::invalid(broken, &Value::from(""), problem));
+/// The rules for selectable fields. Their schema is in the field `openAPIV3Schema` of `validation`; `absent` is the error if there is
+/// none.
+pub(super) fn selectable(fields: At, validation: At, absent: &str, options: &Options, version: &str) {
+    if fields.items().len() == 0 {
+        return;
+    }
+    let Some(schema) = validation.field_if_given("openAPIV3Schema") else {
+        return fields.shown_as_text("").invalid(absent);
+    };
+    if let Some(problem) = structural::unsupported(schema.value) {
+        schema.shown_as_text("").invalid(problem);
     }
     let mut unique: HashSet<String> = HashSet::new();
-    for (i, field) in fields.iter().enumerate() {
-        let place = path.index(i).child("jsonPath");
-        let json_path = text(field, "jsonPath");
-        let value = Value::from(json_path);
-        if json_path.is_empty() {
-            errors.push(FieldError::required(&place, ""));
+    for field in fields.items() {
+        let path = field.field("jsonPath");
+        if path.as_text().is_empty() {
+            path.required("");
             continue;
         }
-        let (found, node) = match fieldpath::resolve(json_path, schema, Notation::DotsOnly) {
+        let (found, node) = match fieldpath::resolve(path.as_text(), schema.value, Notation::DotsOnly) {
             Ok(found) => found,
             Err(problem) => {
-                errors.push(FieldError::invalid(&place, &value, format!("is an invalid path: {problem}")));
+                path.invalid(format!("is an invalid path: {problem}"));
                 continue;
             }
         };
         let found = found.as_str();
-        if found == "metadata" || found.starts_with("metadata.") || found.starts_with("metadata[") {
-            errors.push(FieldError::invalid(&place, &value, "must not point to fields in metadata"));
-        }
-        if !node.is_some_and(|n| matches!(text(n, "type"), "string" | "boolean" | "integer")) {
-            let detail = "must point to a field of type string, boolean or integer. \
-                          Enum string fields and strings with formats are allowed.";
-            errors.push(FieldError::invalid(&place, &value, detail));
-        }
+        let is_meta = found == "metadata" || found.starts_with("metadata.") || found.starts_with("metadata[");
+        path.invalid_if(is_meta, "must not point to fields in metadata");
+        let is_simple = node.is_some_and(|n| matches!(text(n, "type"), "string" | "boolean" | "integer"));
+        let detail = "must point to a field of type string, boolean or integer. \
+                      Enum string fields and strings with formats are allowed.";
+        path.invalid_if(!is_simple, detail);
         if !unique.insert(found.to_owned()) {
-            errors.push(FieldError::duplicate(&place, &value));
+            path.duplicate();
         }
     }
     let max = super::SELECTABLE_FIELDS_MAX;
     if unique.len() > max && !options.too_many_selectable_fields.contains(version) {
-        errors.push(FieldError::too_many(path, unique.len(), max));
+        fields.too_many(unique.len(), max);
     }
 }

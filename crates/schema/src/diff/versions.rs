@@ -148,7 +148,7 @@ fn selectable_fields(old: &Value, new: &Value, changes: &mut FoundChanges) {
     }
 }
 
-/// What is lost from each served version of a definition to the next; what is lost between any two is lost in one of these
+/// Fields that each served version of a definition loses to the next; what is lost between any two is lost in one of these
 /// steps.
 pub(super) fn pairs(definition: &Value) -> Vec<Change> {
     let mut served: Vec<&Value> = versions(definition).iter().filter(|version| flag(version, "served")).collect();

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use machinery::field::FieldErrorKind;
 use machinery::patch::merge_patch;
 use machinery::{FieldError, Release, Value};
+use schema::at::errors_of;
 use schema::definition::{self, ApiVersion};
+use schema::metadata::validate_before_update;
 use schema::{Malformed, Prior, Schema};
 
 use crate::compare::{self, Verdict};
@@ -303,9 +305,7 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Evaluated
 }
 
 fn before_update(step: &Step, new: &Value, old: &Value) -> Vec<FieldError> {
-    let meta = |d: &Value| d.get("metadata").cloned().unwrap_or_default();
-    let context = schema::metadata::MetadataContext { namespaced: false, release: step.release };
-    schema::metadata::validate_before_update(&meta(new), &meta(old), context)
+    errors_of(new, Some(old), step.release, |new| validate_before_update(new.field("metadata"), false))
 }
 
 fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Evaluated> {

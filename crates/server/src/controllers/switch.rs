@@ -38,7 +38,7 @@ static KNOWN: [SwitchedController; 10] = [
     SwitchedController { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
 ];
 
-/// What the garbage collector does with an object whose owner does not exist, and whose deletion was not observed.
+/// The garbage collector's treatment of an object whose owner does not exist, and whose deletion was not observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AbsentOwners {
     /// The object is deleted after a grace period, as kube-controller-manager does.

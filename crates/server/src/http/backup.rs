@@ -44,7 +44,7 @@ impl Write for Handover {
     }
 }
 
-/// What a store holds, as a backup.
+/// Backs up a store.
 pub async fn backup(store: &Arc<dyn Store>) -> Result<Body, Status> {
     if store.is_shared() {
         return Err(Status::bad_request("back up etcd itself, with etcdctl snapshot save"));

@@ -69,7 +69,7 @@ impl Edge {
             return self.version(info, headers, reply);
         }
         let accept = text_of(headers, ACCEPT);
-        // those of the server, which are for its operator
+        // metrics and backups are those of the whole server, so owners of workspaces do not get them
         if path == "/metrics" && !self.is_workspace() {
             return self.metrics(accept);
         }
@@ -277,9 +277,6 @@ impl crate::discovery::Render for Reply {
     }
 
     fn not_modified(&self, etag: &str) -> HttpResponse {
-        let mut response = empty(StatusCode::NOT_MODIFIED);
-        set(response.headers_mut(), "etag", etag);
-        set(response.headers_mut(), "vary", "Accept");
-        response
+        cached(empty(StatusCode::NOT_MODIFIED), etag)
     }
 }

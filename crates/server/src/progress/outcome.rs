@@ -1,11 +1,11 @@
-//! What a rule writes, as the values of its expressions say.
+//! Reads the effects of a rule from the values of its expressions.
 
 use machinery::patch::merge_patch;
 use machinery::{Text, Value};
 
 use crate::limits;
 
-/// What a rule writes.
+/// The writes of a rule.
 #[derive(Default)]
 pub struct Effects {
     pub create: Vec<Value>,

@@ -1,4 +1,4 @@
-//! What the engine knows between evaluations: the plans, what their objects depend on, the queue, and what has gone wrong.
+//! State of the engine between evaluations: the plans, what their objects depend on, the queue, and what has gone wrong.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct EngineState {
     parts: HashMap<Served, Vec<(Text, PlanPart)>>,
     /// For kinds of owned objects: their paths by the uid of the owner.
     owned: HashMap<Served, HashMap<Text, BTreeSet<Text>>>,
-    /// What objects have chosen: by plan and list, namespace (empty for all), and path of the object.
+    /// The choices of objects: by plan and list, namespace (empty for all), and path of the object.
     choices: HashMap<(Text, usize), HashMap<Text, HashMap<Text, RelatedChoice>>>,
     /// Writes by rules since the engine last had nothing to do.
     recent: HashMap<(WorkKey, usize), u32>,

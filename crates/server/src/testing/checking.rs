@@ -4,7 +4,8 @@
 //! validation. Pruned, an unknown field of `match` would leave a fault that hits everything.
 
 use base::request::Verb;
-use machinery::{FieldError, FieldPath, Status, Value};
+use machinery::{Release, Status, Value};
+use schema::at::{At, errors_of};
 
 use super::definition::{GROUP, PLURALS, schema_of};
 use super::fault::Fault;
@@ -12,18 +13,18 @@ use super::trigger::Trigger;
 
 /// Refuses an object whose spec has a mistake.
 pub fn check(object: &Value) -> Result<(), Status> {
-    let (kind, spec) = (object.str_at(&["kind"]), object.get("spec").unwrap_or(&Value::Null));
-    let path = FieldPath::new("spec");
-    let mut errors = vec![];
-    if let Some(schema) = schema_of(kind) {
-        unknown_fields(spec, schema, &path, &mut errors);
-    }
-    let matching = path.child("match");
-    check_resources(spec, &matching, &mut errors);
-    if kind == "Fault" && errors.is_empty() {
-        check_verbs(object, &matching, &mut errors);
-        check_trigger(spec, &path, &mut errors);
-    }
+    let kind = object.str_at(&["kind"]);
+    let errors = errors_of(object, None, Release::default(), |object| {
+        let spec = object.field("spec");
+        if let Some(schema) = schema_of(kind) {
+            unknown_fields(spec, schema);
+        }
+        check_resources(spec.field("match"));
+        if kind == "Fault" && object.count() == 0 {
+            check_verbs(spec.field("match"), &Fault::read(object.value));
+            check_trigger(spec.field("when").field("trigger"));
+        }
+    });
     if errors.is_empty() {
         return Ok(());
     }
@@ -31,63 +32,54 @@ pub fn check(object: &Value) -> Result<(), Status> {
 }
 
 /// Fields that a schema does not have.
-fn unknown_fields(value: &Value, schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (Some(fields), Some(known)) = (value.as_object(), schema.get("properties").and_then(Value::as_object)) else {
-        let items = schema
-            .get("items")
-            .into_iter()
-            .flat_map(|schema| value.as_array().into_iter().flatten().map(move |item| (item, schema)));
-        for (index, (item, schema)) in items.enumerate() {
-            unknown_fields(item, schema, &path.index(index), errors);
-        }
+fn unknown_fields(at: At, schema: &Value) {
+    let (Some(fields), Some(known)) = (at.value.as_object(), schema.get("properties").and_then(Value::as_object))
+    else {
+        schema.get("items").into_iter().for_each(|schema| at.items().for_each(|item| unknown_fields(item, schema)));
         return;
     };
-    for (name, value) in fields.iter() {
+    for (name, _) in fields.iter() {
+        let field = at.field_with_dots(name);
         match known.get(name) {
-            Some(schema) => unknown_fields(value, schema, &path.child(name), errors),
+            Some(schema) => unknown_fields(field, schema),
             None => {
                 let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-                let detail = format!("unknown field; there are {}", names.join(", "));
-                errors.push(FieldError::forbidden(&path.child(name), detail));
+                field.forbidden(format!("unknown field; there are {}", names.join(", ")));
             }
         }
     }
 }
 
 /// Resources that nothing matches: those of this group, which is never intercepted, and names with a group.
-fn check_resources(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let names_group = !spec.items_at(&["match", "groups"]).is_empty();
-    for (index, value) in spec.items_at(&["match", "resources"]).iter().enumerate() {
-        let path = path.child("resources").index(index);
-        let resource = value.as_str().unwrap_or_default();
+fn check_resources(matching: At) {
+    let names_group = !matching.list("groups").is_empty();
+    for at in matching.items_of("resources") {
+        let resource = at.as_text();
         if resource.contains('.') {
-            let detail = "a resource is named without its group, which match.groups may name";
-            errors.push(FieldError::invalid(&path, value, detail));
+            at.invalid("a resource is named without its group, which match.groups may name");
         } else if !names_group && PLURALS.contains(&resource.split('/').next().unwrap_or_default()) {
-            let detail = "requests for testing.pintle.dev are never intercepted; for another resource of this name, give its \
-                          group in match.groups";
-            errors.push(FieldError::invalid(&path, value, detail));
+            at.invalid(
+                "requests for testing.pintle.dev are never intercepted; for another resource of this name, give its \
+                 group in match.groups",
+            );
         }
     }
 }
 
 /// Verbs that no effect of a fault applies to.
-fn check_verbs(object: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let fault = Fault::read(object);
-    for (index, value) in object.items_at(&["spec", "match", "verbs"]).iter().enumerate() {
-        let is_of = |verb: &Verb| value.as_str() == Some(verb.as_str());
-        let Some(verb) = Verb::ALL.iter().find(|verb| is_of(verb)) else { continue };
+fn check_verbs(matching: At, fault: &Fault) {
+    for at in matching.items_of("verbs") {
+        let Some(verb) = Verb::ALL.iter().find(|verb| verb.as_str() == at.as_text()) else { continue };
         if !fault.rules.is_empty() && !fault.rules.iter().any(|rule| rule.effect.concerns(*verb)) {
-            let detail = format!("the effect never applies to this verb: {}", fault.rules[0].effect.subjects());
-            errors.push(FieldError::invalid(&path.child("verbs").index(index), value, detail));
+            at.invalid(format!("the effect never applies to this verb: {}", fault.rules[0].effect.subjects()));
         }
     }
 }
 
-fn check_trigger(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(trigger) = spec.at(&["when", "trigger"]) else { return };
-    if let Err(why) = Trigger::read(trigger) {
-        let path = path.child("when").child("trigger").child("expression");
-        errors.push(FieldError::invalid(&path, trigger.get("expression").unwrap_or(&Value::Null), why));
+fn check_trigger(trigger: At) {
+    if trigger.is_given()
+        && let Err(why) = Trigger::read(trigger.value)
+    {
+        trigger.field("expression").invalid(why);
     }
 }

@@ -10,7 +10,7 @@ use store::{Expected, Refused, Write as Put};
 
 use super::unreadable;
 
-/// What the server knows of a kind without a definition.
+/// Facts of a kind that has no definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuiltInKind {
     /// Where its objects are stored.

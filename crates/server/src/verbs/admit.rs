@@ -64,7 +64,7 @@ impl Admit<'_> {
         self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
     }
 
-    /// What a write charges to the quotas of its namespace. Fails if the write exceeds a quota.
+    /// The charge of a write to the quotas of its namespace. Fails if the write exceeds a quota.
     pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>, Status> {
         if !self.request.admitted {
             return Ok(vec![]);

@@ -13,7 +13,7 @@ pub enum WatchEvent {
     Error(Status),
 }
 
-/// What a bookmark says.
+/// The meaning of a bookmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BookmarkKind {
     /// The watch has sent all events up to the revision.

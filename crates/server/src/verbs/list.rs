@@ -336,7 +336,7 @@ struct ScanResult {
     kept: Vec<ResponseObject>,
     selected: usize,
     fetched: usize,
-    /// What is behind the page, if objects remain.
+    /// The rest behind the page, if objects remain.
     rest: Option<Rest>,
 }
 

@@ -29,7 +29,7 @@ pub enum Provenance {
 /// An object that takes the place of the stored one.
 pub struct StandIn {
     pub stored: Arc<Stored>,
-    /// What the server adds when it creates the object, besides defaults. `None` if a server has stored it.
+    /// Fields that the server adds when it creates the object, besides defaults. `None` if a server has stored it.
     pub addition: Option<Addition>,
 }
 

@@ -67,7 +67,7 @@ pub trait Sources {
 /// Makes the content of a workspace from its source.
 pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, String> + 'a;
 
-/// What a workspace is forked from.
+/// The source of a fork.
 pub enum ForkSource<'a> {
     /// A workspace that has not been used yet, and the release that its forks emulate.
     Empty(Option<Release>),

@@ -60,7 +60,7 @@ pub struct Copied {
 pub enum OriginStore {
     /// A store that is written to like any other.
     Writable(Arc<dyn Store>),
-    /// What a branch began with, which the log can rewrite.
+    /// The beginning of a branch, which the log can rewrite.
     Branch(Arc<dyn Store>, Arc<dyn Branching>),
     /// A store in memory, which cannot be rewritten.
     Fixed(Arc<dyn Store>),

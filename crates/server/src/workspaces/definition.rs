@@ -51,12 +51,12 @@ pub struct Spec {
 /// The state of its source that a workspace begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForkPoint {
-    /// What the source holds when it is forked.
+    /// The state of the source when it is forked.
     #[default]
     Newest,
-    /// What it held at this revision.
+    /// Its state at this revision.
     At(Revision),
-    /// What it began with. If a revision is given, the fork fails unless it is the source's.
+    /// Its beginning. If a revision is given, the fork fails unless it is the source's.
     Origin(Option<Revision>),
 }
 

@@ -88,7 +88,7 @@ impl Workspaces {
 }
 
 impl EmptyApi {
-    /// What contexts of workspaces share with this API.
+    /// The state that contexts of workspaces share with this API.
     pub(super) async fn base(&self) -> Result<Base, String> {
         let objects = &self.context.objects;
         let frozen = objects.frozen_at(revision_of(&**objects.store())).await;

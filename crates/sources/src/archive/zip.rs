@@ -22,7 +22,7 @@ const LARGE: u16 = 1;
 /// An entry of the directory, without its names.
 const ENTRY: &[u8] = b"PK\x01\x02";
 const ENTRY_BYTES: usize = 46;
-/// What comes before the content of a file, without its names.
+/// The header before the content of a file, without its names.
 const LOCAL: &[u8] = b"PK\x03\x04";
 const LOCAL_BYTES: usize = 30;
 

@@ -34,7 +34,7 @@ pub struct Image {
     /// The number of the branch that it began as a fork of.
     pub source: Number,
     pub label: Bytes,
-    /// What it began with.
+    /// Its beginning.
     pub base: Map,
     pub live: Map,
     pub head: Revision,

@@ -40,7 +40,7 @@ type Pair<'a> = (Option<Placed<'a>>, Option<Placed<'a>>);
 /// Resources that heartbeats and notices fill, which no two runs have alike.
 pub const LEFT_OUT: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
-/// What else is left out of a comparison.
+/// Further fields that a comparison leaves out.
 #[derive(Clone, Debug, Default)]
 pub struct Ignored {
     /// `metadata.generation`, which counts writes.

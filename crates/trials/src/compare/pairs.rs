@@ -50,7 +50,7 @@ pub fn pair<'a>(old: &'a Objects, new: &'a Objects) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// What objects with generated names have in common if they can be the same one.
+/// The common part of objects with generated names that can be the same one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     resource: Text,

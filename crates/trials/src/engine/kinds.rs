@@ -95,7 +95,7 @@ impl Kinds {
     }
 }
 
-/// What is at a path; `None` for a kind that is gone since discovery has named it, or whose CRD is not accepted.
+/// The document at a path; `None` for a kind that is gone since discovery has named it, or whose CRD is not accepted.
 pub async fn existing(workspace: &Workspace, path: &str) -> Result<Option<Value>, Error> {
     match workspace.get(path).await {
         Err(error) if error.code() == Some(404) => Ok(None),

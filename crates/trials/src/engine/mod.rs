@@ -24,7 +24,7 @@ pub use kinds::{Kind, Kinds};
 pub use network::{Network, Reach};
 pub use writes::Write;
 
-/// What forks begin with.
+/// The source of forks.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Sources of objects, as for `pintle serve --from`. Without one, forks are empty.

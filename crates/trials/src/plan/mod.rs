@@ -34,7 +34,7 @@ use crate::compare::{FieldChange, ObjectKey};
 pub use run::{Changes, Runs, plan};
 pub use text::Detail;
 
-/// What happens to an object.
+/// An effect on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     Create,
@@ -67,7 +67,7 @@ impl Action {
     }
 }
 
-/// What happens to one object.
+/// The effect on one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub key: ObjectKey,
@@ -103,7 +103,7 @@ pub struct Plan {
     /// In the order in which the objects were first written.
     pub lines: Vec<Line>,
     pub refused: Vec<Refusal>,
-    /// What two runs of the change did differently, if it ran twice.
+    /// Differences between two runs of the change, if it ran twice.
     pub varying: Vec<String>,
     /// The configurations of webhooks, none of which was called.
     pub webhooks: Vec<String>,

@@ -94,7 +94,7 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
     Ok(Plan { lines, refused: reasons::refusals(&changed.writes, &writes), varying, webhooks, hosts: changed.hosts })
 }
 
-/// What is forked: the source, as the controllers of `before` leave it.
+/// The state that is forked: the source, as the controllers of `before` leave it.
 async fn origin(engine: &Engine, changes: &Changes) -> Result<Fork, Error> {
     let Some(before) = &changes.before else { return Ok(engine.base().clone()) };
     let fork = engine.fork().await?;

@@ -5,7 +5,7 @@ use machinery::{Value, json};
 use super::{Action, Line, Plan, Refusal};
 use crate::compare::ObjectKey;
 
-/// What stands for a value that must not be shown.
+/// The placeholder of a value that must not be shown.
 const SENSITIVE: &str = "(sensitive)";
 
 fn texts(list: &[String]) -> Value {

@@ -24,7 +24,7 @@ pub enum Steps {
     One(usize),
 }
 
-/// What disturbs.
+/// A disturbance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// The n-th request for each object fails before the commit, or loses its response after it.

@@ -1,4 +1,4 @@
-//! What the clients of the command did in each step of the run without faults.
+//! Records the requests of the command's clients in each step of the run without faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 

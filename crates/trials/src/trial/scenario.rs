@@ -9,7 +9,7 @@ use machinery::{Text, Value, yaml};
 
 use crate::compare::Objects;
 
-/// What a trial does, from flags or from a file with the same fields.
+/// The course of a trial, from flags or from a file with the same fields.
 #[derive(Clone, Debug, Default)]
 pub struct Scenario {
     /// Sources of the objects that the server begins with.

@@ -19,7 +19,7 @@ use super::row::{Goal, Row};
 const NAMESPACES: usize = 20;
 const MIB: u64 = 1 << 20;
 
-/// What is measured, and how often.
+/// The measurements, and how often each is made.
 struct Counts {
     kinds: usize,
     of_kind: usize,

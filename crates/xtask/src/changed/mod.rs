@@ -20,7 +20,7 @@ pub struct ChangedFlags {
     base: String,
 }
 
-/// What runs.
+/// The tests that run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub sections: BTreeSet<String>,

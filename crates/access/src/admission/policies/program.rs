@@ -86,9 +86,7 @@ impl Programs {
             annotations: spec.items_at(&["auditAnnotations"]).iter().map(annotation).collect(),
         }
     }
-}
 
-impl Programs {
     /// Records, for coverage, what the variables evaluated to. Those that no expression has used were not evaluated.
     pub fn note_variables(&self, activation: &Activation<'_>) {
         self.variables.iter().for_each(|(name, expression)| expression.note_variable(activation, name));

@@ -19,9 +19,9 @@ use schema::shape::{named, same_fields};
 use crate::apps::{claim_templates, rollouts};
 use crate::core::pods::{self, pod_annotations};
 use crate::stages;
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{is_usable_selector, labels, selector_operators};
 use resource::builtin::defaults::restore;
+use schema::at::{At, CheckStage};
 
 /// The data of a ControllerRevision is immutable.
 pub fn validate_revision(at: At) {
@@ -143,9 +143,7 @@ pub fn template(at: At) {
     // upstream leaves out `metadata`
     let (own, annotations) = (at.field("labels"), at.field("annotations"));
     labels(own.with_value(at.field("metadata.labels").value));
-    annotations.call(|_, path, errors| {
-        schema::metadata::annotation_errors(at.field("metadata").value, path, errors);
-    });
+    schema::metadata::annotations(annotations.with_value(at.field("metadata.annotations").value));
     pod_annotations::check_at(at, annotations);
     pod_annotations::mismatches(at);
     pods::validate_spec(at.field("spec"));

@@ -8,8 +8,8 @@ use crate::catalogue::CATALOGUE;
 use crate::certificates::requests;
 use crate::{cells, hiding, rule_checks, stages};
 use machinery::{Release, Value};
-use resource::builtin::at;
 use resource::builtin::{BuiltIn, Catalogue, GroupSource, Sources};
+use schema::at;
 
 /// The row that a test is about.
 pub fn row_named(api_version: &str, kind: &str) -> &'static BuiltIn {

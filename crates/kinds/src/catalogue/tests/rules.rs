@@ -4,8 +4,8 @@ use machinery::{Release, Value, json};
 use crate::catalogue::CATALOGUE;
 use crate::stages;
 use resource::builtin::GroupSource;
-use resource::builtin::at::{CheckStage, FoundError, errors_of};
 use resource::builtin::rules::{Pass, Ruled, check, drop_gated, in_order, set_defaults};
+use schema::at::{CheckStage, FoundError, errors_of};
 
 use super::{catalogue_of, problem};
 

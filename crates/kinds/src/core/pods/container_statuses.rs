@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use machinery::Value;
 use machinery::quantity::Quantity;
 
-use resource::builtin::at::At;
 use resource::builtin::checks::{list, text};
+use schema::at::At;
 
 /// The lists of statuses in the status of a Pod, each with the list of containers in its spec.
 const STATUSES: [(&str, &str); 2] = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
@@ -168,7 +168,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     fn texts(pod: Value, old: Value, check: fn(At, At)) -> Vec<String> {
         let errors = errors_of(&pod, Some(&old), Release::NEWEST, |pod| check(pod.field("status"), pod.field("spec")));

@@ -17,9 +17,9 @@ pub use crate::core::podspec::validate_spec;
 use crate::core::podspec::{self, take_label_keys};
 use crate::stages;
 use pod_gates::take_additions;
-use resource::builtin::at::At;
 use resource::builtin::checks::{difference, list, text};
 use resource::builtin::defaults::restore;
+use schema::at::At;
 
 /// The lists of containers in a Pod's spec.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];

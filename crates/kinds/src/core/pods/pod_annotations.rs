@@ -4,8 +4,8 @@ use machinery::{Map, Value};
 
 use crate::core::podspec;
 use crate::rule_checks;
-use resource::builtin::at::At;
 use resource::builtin::checks::text;
+use schema::at::At;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
@@ -248,7 +248,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::{errors_of, warnings_of};
+    use schema::at::{errors_of, warnings_of};
 
     fn texts(annotations: Value, spec: Value) -> Vec<String> {
         let pod = json!({"metadata": {"annotations": (annotations)}, "spec": (spec)});

@@ -2,9 +2,9 @@
 
 use machinery::Value;
 
-use resource::builtin::at::At;
 use resource::builtin::checks::list;
 use resource::builtin::defaults::restore;
+use schema::at::At;
 
 const AFFINITY: [&str; 2] = ["affinity", "nodeAffinity"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -67,7 +67,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::{errors_at, errors_of};
+    use schema::at::{errors_at, errors_of};
 
     /// A term that wants one of the zones.
     fn zones(zones: &[&str]) -> Value {

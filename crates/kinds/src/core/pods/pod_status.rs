@@ -7,9 +7,9 @@ use machinery::{Release, Value, json, names};
 
 use crate::core::pods::{container_statuses, pod_annotations};
 use crate::{ip, rule_checks};
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
+use schema::at::{At, CheckStage};
 
 /// Completes `podIP` and the first of `podIPs` from each other.
 pub fn default(pod: &mut Value) {

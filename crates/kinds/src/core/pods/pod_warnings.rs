@@ -7,8 +7,8 @@ use machinery::{Map, Value, names};
 use crate::core::pods::pod_annotations;
 use crate::limits::WARNINGS_MAX;
 use crate::object_warnings::{self, former_key, former_keys, former_label, former_sources, fraction};
-use resource::builtin::at::At;
 use resource::builtin::checks::{list, text};
+use schema::at::At;
 
 /// Resources that are measured in bytes.
 const BYTES: [&str; 3] = ["ephemeral-storage", "memory", "storage"];
@@ -299,7 +299,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::warnings_of;
+    use schema::at::warnings_of;
 
     #[test]
     fn variables_that_extend_the_former_hide_nothing() {

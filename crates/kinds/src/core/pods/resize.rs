@@ -6,9 +6,9 @@ use schema::shape::{named, same_fields};
 
 use crate::core::pods::keep_all_but;
 use crate::core::podspec::{self, validate_spec};
-use resource::builtin::at::At;
 use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
+use schema::at::At;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
@@ -199,7 +199,7 @@ mod tests {
     use machinery::yaml;
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     const POD: &str = "kind: Pod\nmetadata: {generation: 1}\nspec:\n  containers:\n  - {name: c, resizePolicy: [{resourceName: cpu, \
                        restartPolicy: NotRequired}], resources: {requests: {cpu: 100m, memory: 1Mi}, limits: {cpu: 200m, memory: \

@@ -8,7 +8,7 @@ use crate::core::podspec::Pod;
 use crate::core::podspec::environment::{environment, environment_source};
 use crate::core::podspec::resources::resources;
 use crate::rule_checks::port_name_problems;
-use resource::builtin::at::At;
+use schema::at::At;
 
 impl Pod<'_, '_> {
     pub(super) fn containers(&self) {

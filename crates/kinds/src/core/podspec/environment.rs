@@ -4,8 +4,8 @@ use machinery::names;
 
 use crate::core::downward::{VARIABLES, container_amount, field_path};
 use crate::rule_checks;
-use resource::builtin::at::At;
 use resource::rules::label_name;
+use schema::at::At;
 
 /// The sources of a variable's value, in the order in which errors name them.
 const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];

@@ -4,7 +4,7 @@ use machinery::Value;
 
 use crate::core::podspec::Pod;
 use crate::core::podspec::containers::image;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The fields that ephemeral containers may not have, in the order of the Go type.
 const FORBIDDEN: [&str; 9] = [

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use machinery::names;
 
-use resource::builtin::at::At;
 use resource::builtin::prefixed_names;
+use schema::at::At;
 
 const RESPONDERS_MAX: usize = 10;
 const PRIORITY_MAX: i64 = 100_000;

@@ -3,7 +3,7 @@
 use machinery::{Value, names};
 
 use crate::stages;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The kinds of containers, in the order in which errors of all of them are reported.
 pub(super) const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];

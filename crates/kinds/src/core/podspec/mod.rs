@@ -23,7 +23,7 @@ use std::collections::HashSet;
 use machinery::{json, names};
 
 use crate::core::pod_volumes;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// Validates the overhead of Pods, whose errors kube-apiserver words as if it were limits.
 pub fn overhead(amounts: At, at: At) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::core::podspec::Pod;
 use crate::rule_checks;
-use resource::builtin::at::At;
+use schema::at::At;
 
 const NOT_UNIQUE: &str = "must be unique";
 

@@ -9,8 +9,8 @@ use machinery::{Value, names};
 
 use crate::core::quotas::OBJECT_COUNTS;
 use crate::limits::REPEATED_BYTES_MAX;
-use resource::builtin::at::{At, json_text};
 use resource::builtin::checks::{list, text};
+use schema::at::{At, json_text};
 
 /// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
@@ -285,7 +285,7 @@ mod tests {
     use machinery::{Release, json};
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use schema::at::errors_of;
 
     /// The error of each claim that is missing repeated the names of all others: gigabytes for a megabyte.
     #[test]

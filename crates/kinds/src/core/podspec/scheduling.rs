@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use machinery::{Value, json, names};
 
-use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{list, operator, selector_operators};
 use resource::builtin::defaults::at_mut;
 use resource::rules::label_name;
+use schema::at::{At, CheckStage};
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
 pub fn toleration(at: At) {
@@ -197,7 +197,7 @@ mod tests {
     use machinery::field::FieldPath;
 
     use super::*;
-    use resource::builtin::at::errors_at;
+    use schema::at::errors_at;
 
     #[test]
     fn label_keys_are_taken_into_selectors() {

@@ -6,7 +6,7 @@ use machinery::Value;
 
 use crate::core::podspec::windows;
 use crate::rule_checks::{is_sysctl, local_path};
-use resource::builtin::at::At;
+use schema::at::At;
 
 pub(super) fn check(spec: At) {
     let (context, mut known) = (spec.field("securityContext"), HashSet::new());

@@ -4,7 +4,7 @@ use machinery::{Value, names};
 
 use crate::core::podspec::host::CONTAINERS;
 use crate::stages;
-use resource::builtin::at::At;
+use schema::at::At;
 
 /// The fields that the security context of a Pod for Windows cannot have.
 const POD_CONTEXT: [&str; 10] = [

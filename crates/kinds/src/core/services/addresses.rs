@@ -10,8 +10,8 @@ use machinery::{Release, Value};
 
 use crate::core::services::{HEADLESS, is_external_name, node_ports, validate};
 use crate::ip::{self, Family};
-use resource::builtin::at::errors_at;
 use resource::builtin::checks::{list, text};
+use schema::at::errors_at;
 
 /// The families in which this server allocates addresses.
 #[derive(Clone, Copy, Debug)]

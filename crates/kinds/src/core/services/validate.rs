@@ -8,8 +8,8 @@ use machinery::{Release, Value, names};
 use crate::core::services::{HEADLESS, headless, is_external, is_external_name, needs_health_check};
 use crate::ip::{self, Family};
 use crate::rule_checks;
-use resource::builtin::at::At;
 use resource::builtin::checks::{go_struct, labels, list, text};
+use schema::at::At;
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const FAMILY_POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];

@@ -4,8 +4,8 @@ use machinery::quantity::Quantity;
 use machinery::types::{Container, GoBase, GoField, GoStruct, Printed, go_struct};
 use machinery::{Map, Release, Value};
 
-use super::super::at::{At, CheckStage, find};
 use super::super::source::{Check, Sources};
+use schema::at::{At, CheckStage, find};
 
 /// A rule that holds if all terms of its condition do.
 pub struct Conditional {
@@ -54,7 +54,7 @@ enum Test {
     Longer(Operand, usize),
 }
 
-/// What a number or an amount is compared with.
+/// The other side of a comparison of a number or an amount.
 enum Bound {
     Number(Value),
     Field(Operand),

@@ -7,11 +7,11 @@ use machinery::field::FieldError;
 use machinery::types::{Container, GoBase, GoField, published_json};
 use machinery::{Map, Value};
 
-use super::super::at::At;
 use super::Ruled;
 use super::table::RuledField;
 use super::walk::{Walk, field, is_pointer, is_same, same_item};
 use super::words::Declared;
+use schema::at::At;
 
 impl Walk {
     /// Checks the fields of a struct.

@@ -18,7 +18,7 @@ pub use table::{RuleTable, Ruled};
 pub use values::{drop_gated, set_defaults};
 pub use walk::{Pass, check};
 
-use super::at::{At, CheckedRules, TypeRules};
+use schema::at::{At, CheckedRules, TypeRules};
 
 impl TypeRules for RuleTable {
     fn check(&'static self, at: At, go: &'static str, rules: CheckedRules) {

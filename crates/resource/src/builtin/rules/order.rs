@@ -5,9 +5,9 @@
 
 use machinery::field::{FieldError, FieldErrorKind};
 
-use super::super::at::{CheckStage, FoundError};
 use super::Ruled;
 use super::words::{Order, OrderedErrors};
+use schema::at::{CheckStage, FoundError};
 
 /// The position of an error. Positions are compared by these fields, from the first to the last.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

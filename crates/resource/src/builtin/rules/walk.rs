@@ -3,9 +3,9 @@
 use machinery::Value;
 use machinery::types::{GoField, Printed};
 
-use super::super::at::{At, CheckStage};
 use super::Ruled;
 use super::table::RuledField;
+use schema::at::{At, CheckStage};
 
 /// Reports the errors of an object.
 pub fn check(pass: Pass, at: At, of: Option<&'static Ruled>) {

@@ -4,9 +4,9 @@ use base::request::FeatureGates;
 use machinery::Value;
 use machinery::field::FieldErrorKind;
 
-use super::super::at::CheckStage;
 use super::super::formats::{self, Format};
 use super::super::source::{Check, Condition, Sources};
+use schema::at::CheckStage;
 
 /// The rules of a field.
 #[derive(std::default::Default)]

@@ -3,11 +3,11 @@
 use machinery::Value;
 use machinery::types::{Container, GoBase, GoField, Printed};
 
-use super::super::at::{At, CheckStage};
 use super::Ruled;
 use super::table::RuledField;
 use super::walk::{Pass, Walk, field, is_pointer, is_same};
 use super::words::{Checked, Rules, Union};
+use schema::at::{At, CheckStage};
 
 impl Walk {
     /// Checks a field of a struct and everything below it.

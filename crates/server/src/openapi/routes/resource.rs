@@ -12,7 +12,7 @@ use super::{
     PathOperation, WATCH_PARAMETERS, WRITE_PARAMETERS, article, capital, capital_identifier,
 };
 
-/// What differs between built-in kinds and custom resources.
+/// The differences between built-in kinds and custom resources.
 struct RouteForm {
     is_custom: bool,
     /// The encodings of bodies, of responses, of lists, and of patches.
