@@ -45,8 +45,8 @@ fn judged(plan: &Plan, settings: &Settings, report: &mut Vec<u8>) -> Result<Outc
     let mut spool = Writer::new().map_err(failed)?;
     let mut inputs = Inputs::default();
     for Planned { object, path, .. } in &plan.objects {
-        if !object.text().contains(INFERRED) {
-            let part = spool.copy(object.text().as_bytes()).map_err(failed)?;
+        if !object.mentions(INFERRED) {
+            let part = spool.copy(&object.json()[..]).map_err(failed)?;
             inputs.inputs.push(Input::Part(path.as_str().into(), part));
         }
     }

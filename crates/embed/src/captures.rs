@@ -76,7 +76,7 @@ pub async fn load(Plan { objects, logs, moment, .. }: Plan, storage: &Storage) -
     // on a worker, since objects may be nested deeply; one after the other, so that each is in memory once
     let loaded = base::task::spawn("load of sources", async move {
         let stored = |Planned { group, plural, path, object, .. }: Planned| {
-            StoredObject::new([group, plural, path], (&object.api_version, &object.kind), object.text())
+            StoredObject::new([group, plural, path], (&object.api_version, &object.kind), object.json())
         };
         transfer::load(&storage, objects.into_iter().map(stored)).await
     });

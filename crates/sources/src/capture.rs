@@ -220,7 +220,7 @@ impl Content {
     fn add(&mut self, Found { value, path, plural }: Found, taken: &AtomicU64) {
         self.newest = newest(&value, clock::now_seconds()).max(self.newest);
         let object = PackedObject::of(value);
-        match taken.fetch_add(object.text().len() as u64, Ordering::Relaxed) < OBJECT_BYTES_MAX {
+        match taken.fetch_add(object.json().len() as u64, Ordering::Relaxed) < OBJECT_BYTES_MAX {
             true => self.objects.push(Captured { object, path, plural }),
             false => self.problems.push(format!("objects of more than {} GiB are not served", OBJECT_BYTES_MAX >> 30)),
         }

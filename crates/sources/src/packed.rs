@@ -1,6 +1,7 @@
 //! Objects of sources as text: hundreds of MiB of objects take a third of the memory that their fields would.
 
-use machinery::{Text, Value};
+use bytes::Bytes;
+use machinery::{Text, Value, value};
 
 /// An object as JSON, and those of its fields that say where it belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct PackedObject {
     pub revision: u64,
     pub has_uid: bool,
     pub has_creation_time: bool,
-    text: Text,
+    json: Bytes,
 }
 
 impl PackedObject {
@@ -29,18 +30,24 @@ impl PackedObject {
             revision: revision.and_then(|revision| revision.as_str()?.parse().ok()).unwrap_or_default(),
             has_uid: !object.str_at(&["metadata", "uid"]).is_empty(),
             has_creation_time: !object.str_at(&["metadata", "creationTimestamp"]).is_empty(),
-            text: object.to_json().into(),
+            // copied to an allocation of exactly this size, which the store keeps
+            json: Bytes::copy_from_slice(object.to_json().as_bytes()),
         }
     }
 
     /// The JSON, without resourceVersion.
-    pub fn text(&self) -> &Text {
-        &self.text
+    pub fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// Whether a text is anywhere in the JSON.
+    pub fn mentions(&self, text: &str) -> bool {
+        memchr::memmem::find(&self.json, text.as_bytes()).is_some()
     }
 
     /// The object, with its resourceVersion.
     pub fn value(&self) -> Value {
-        let mut value = Value::of_encoded(&self.text);
+        let mut value = value::decode(&self.json).unwrap_or_default();
         if self.revision > 0 {
             value.set_at(&["metadata", "resourceVersion"], Value::from(self.revision.to_string()));
         }
@@ -74,7 +81,11 @@ mod tests {
         let mut packed = PackedObject::of(object.clone());
         assert_eq!(packed.value(), object);
         assert_eq!((packed.group(), packed.version(), packed.kind.as_str(), packed.revision), ("g.io", "v1", "A", 7));
-        assert!(packed.has_uid && !packed.has_creation_time && !packed.text().contains("resourceVersion"));
+        assert!(packed.has_uid && !packed.has_creation_time);
+        assert_eq!(
+            packed.json(),
+            "{\"apiVersion\":\"g.io/v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\"}}"
+        );
         packed.edit(|value| drop(value.remove_at(&["metadata", "uid"])));
         packed.edit(|value| value.set_at(&["metadata", "namespace"], Value::from("n")));
         assert_eq!((packed.namespace.as_str(), packed.has_uid, packed.revision), ("n", false, 7));

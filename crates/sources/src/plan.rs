@@ -335,7 +335,7 @@ fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }
 
 /// Whether two objects of one version differ.
 fn differ(one: &PackedObject, other: &PackedObject) -> bool {
-    one.api_version == other.api_version && one.text() != other.text()
+    one.api_version == other.api_version && one.json() != other.json()
 }
 
 /// Gives an object the namespace of its scope, and returns its path.

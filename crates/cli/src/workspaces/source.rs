@@ -2,7 +2,7 @@
 
 use client::{JsonClient, Method};
 use embed::captures;
-use machinery::{Text, Value, json, names};
+use machinery::{Text, Value, json, names, value};
 use sources::{Plan, Planned};
 
 use super::{WORKSPACES, delete, path, ready};
@@ -67,7 +67,7 @@ async fn load(client: &mut JsonClient, name: &str, plan: Plan) -> Result<(), Str
     let mut objects = plan.objects.into_iter().peekable();
     while let Some(Planned { group, plural, path, object, .. }) = objects.next() {
         let text = |text: Text| Value::from(text.as_str());
-        let object = Value::Encoded(object.text().clone());
+        let object = value::decode(object.json()).unwrap_or_default();
         let one = json!({"group": (text(group)), "resource": (text(plural)), "path": (text(path)), "object": object});
         bytes += one.to_json().len();
         piece.push(one);

@@ -3,7 +3,7 @@
 use base::request::FeatureGates;
 use bytes::Bytes;
 use kinds::CATALOGUE;
-use machinery::{Release, Text, Value};
+use machinery::{Release, Text, Value, value};
 use objects::{Encoded, Key, Storage};
 use resource::builtin::{BuiltIn, DEFINITION_GROUP};
 use store::{Expected, Refused, Write as Put};
@@ -89,12 +89,12 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
-    /// The stored form of an object of a kind, whose JSON is `text`: as this server encodes it, without resourceVersion. Strings of
-    /// `place` are the group and the plural of the resource, and the path.
-    pub fn new(place: [Text; 3], (api_version, kind): (&str, &str), text: &str) -> StoredObject {
+    /// The stored form of an object of a kind from its JSON as this server encodes it, without resourceVersion. The strings of `place`
+    /// are the group and the plural of the resource, and the path.
+    pub fn new(place: [Text; 3], (api_version, kind): (&str, &str), json: &Bytes) -> StoredObject {
         let bytes = match row(api_version, kind).filter(|row| has_stored_form(row)) {
-            Some(row) => Encoded::of(&row.to_stored(Value::of_encoded(text))).body.bytes,
-            None => Bytes::copy_from_slice(text.as_bytes()),
+            Some(row) => Encoded::of(&row.to_stored(value::decode(json).unwrap_or_default())).body.bytes,
+            None => json.clone(),
         };
         let [group, plural, path] = place;
         StoredObject { key: Key { group, plural, path }, bytes }
