@@ -258,7 +258,7 @@ def test_failures_are_one_line(launch, tmp_path):
     (tmp_path / "text").write_text("a: 1\n")
     for source, why in (("empty", "no objects are found"), ("text", "no objects are found"), ("none", "cannot read")):
         done = subprocess.run([launch.binary, "run", "--from", str(tmp_path / source), "--", "true"], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1 and why in done.stderr, done
+        assert done.returncode == 2 and why in done.stderr, done
 
 
 def test_manifests_in_archives_are_validated(launch, tmp_path):

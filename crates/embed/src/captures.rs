@@ -62,10 +62,13 @@ pub fn manifests(plan: &mut Plan, manager: &str) -> Vec<Value> {
 
 fn known(api_version: &str, kind: &str) -> Known {
     match transfer::built_in_kind(api_version, kind) {
-        BuiltInKind::Stored { group, plural, namespaced } => {
-            Known::Kind(KnownKind { group: group.into(), plural: plural.into(), namespaced })
-        }
-        BuiltInKind::OtherVersions => Known::OtherVersions,
+        BuiltInKind::Stored { group, plural, namespaced, api_version } => Known::Kind(KnownKind {
+            group: group.into(),
+            plural: plural.into(),
+            namespaced,
+            api_version: api_version.into(),
+        }),
+        BuiltInKind::NotServed => Known::NotServed,
         BuiltInKind::None => Known::Nothing,
     }
 }

@@ -13,6 +13,8 @@ use crate::problems::Problems;
 
 /// The annotation of definitions and Namespaces that were inferred from objects.
 pub const INFERRED: &str = "sources.pintle.dev/inferred";
+/// The annotation of objects whose version is no longer served, with that version.
+const CAPTURED_VERSION: &str = "sources.pintle.dev/captured-version";
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
@@ -20,8 +22,8 @@ const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefini
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
     Kind(KnownKind),
-    /// The kind, but not this version of it.
-    OtherVersions,
+    /// The kind, of which no version is served.
+    NotServed,
     Nothing,
 }
 
@@ -31,6 +33,8 @@ pub struct KnownKind {
     pub group: Text,
     pub plural: Text,
     pub namespaced: bool,
+    /// The version in which its objects are served; empty if that is their own.
+    pub api_version: Text,
 }
 
 /// An object, and where it belongs.
@@ -137,6 +141,7 @@ fn defined(captures: &[Capture]) -> HashMap<GroupKind, KnownKind> {
                 group: text(&["spec", "group"]),
                 plural: text(&["spec", "names", "plural"]),
                 namespaced: definition.str_at(&["spec", "scope"]) != "Cluster",
+                api_version: Text::default(),
             };
             ((kind.group.clone(), text(&["spec", "names", "kind"])), kind)
         })
@@ -156,14 +161,15 @@ impl Kinds<'_> {
         let (version, kind) = (&object.api_version, &object.kind);
         match (self.known)(version, kind) {
             Known::Kind(kind) => return Ok(kind),
-            Known::OtherVersions => return Err(format!("{version} {kind} is not served")),
+            Known::NotServed => return Err(format!("{version} {kind} is not served")),
             Known::Nothing => {}
         }
         let of_group = group_kind(object);
         match (self.defined.get(&of_group), self.inferred.get(&of_group)) {
             (Some(kind), _) => Ok(kind.clone()),
             (None, Some(Inferred { plural, namespaced, .. })) => {
-                Ok(KnownKind { group: of_group.0, plural: plural.clone(), namespaced: *namespaced })
+                let (group, plural, api_version) = (of_group.0, plural.clone(), Text::default());
+                Ok(KnownKind { group, plural, namespaced: *namespaced, api_version })
             }
             (None, None) => Err(format!("{version} {kind} is not a kind")),
         }
@@ -199,7 +205,8 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
             };
             let key = (resource.group, resource.plural, at);
             if let Some((_, other)) = chosen.get(&key).filter(|(of, _)| *of == source) {
-                if other.revision > object.revision {
+                if other.revision > object.revision || other.revision == object.revision && is_in_other_version(&object)
+                {
                     continue;
                 }
                 // tools write an object to several files, and Events in both of their groups
@@ -335,16 +342,28 @@ fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }
 
 /// Whether two objects of one version differ.
 fn differ(one: &PackedObject, other: &PackedObject) -> bool {
-    one.api_version == other.api_version && one.json() != other.json()
+    one.api_version == other.api_version && !is_in_other_version(one) && one.json() != other.json()
 }
 
-/// Gives an object the namespace of its scope, and returns its path.
+/// Whether an object was captured in a version that is no longer served.
+fn is_in_other_version(object: &PackedObject) -> bool {
+    object.mentions(CAPTURED_VERSION)
+}
+
+/// Gives an object the version in which its kind is served, and the namespace of its scope. Returns its path.
 fn completed(object: &mut PackedObject, resource: &KnownKind) -> Result<Text, &'static str> {
     let is_plain = |name: &str| {
         !name.is_empty() && name.len() <= 253 && !name.contains(['/', '\0', '%']) && name != "." && name != ".."
     };
     if !is_plain(&object.name) {
         return Err("an object has no valid name");
+    }
+    if !resource.api_version.is_empty() && resource.api_version != object.api_version {
+        let captured = object.api_version.clone();
+        object.edit(|value| {
+            value.set_at(&["apiVersion"], Value::from(resource.api_version.as_str()));
+            value.set_at(&["metadata", "annotations", CAPTURED_VERSION], Value::from(captured.as_str()));
+        });
     }
     match (resource.namespaced, object.namespace.as_str()) {
         (true, "") => object.edit(|value| value.set_at(&["metadata", "namespace"], Value::from("default"))),
@@ -391,13 +410,21 @@ mod tests {
 
     fn known(version: &str, kind: &str) -> Known {
         let kind_of = |group: &str, plural: &str, namespaced| {
-            Known::Kind(KnownKind { group: group.into(), plural: plural.into(), namespaced })
+            let (group, plural) = (group.into(), plural.into());
+            Known::Kind(KnownKind { group, plural, namespaced, api_version: Text::default() })
         };
         match (version, kind) {
             ("v1", "Pod") => kind_of("", "pods", true),
             ("v1", "Node") => kind_of("", "nodes", false),
             ("apiextensions.k8s.io/v1", _) => kind_of(DEFINITIONS.0, DEFINITIONS.1, false),
-            ("policy/v1beta1", _) => Known::OtherVersions,
+            ("policy/v1beta1", _) => Known::NotServed,
+            ("autoscaling/v2beta1", _) => Known::Kind(KnownKind {
+                group: "autoscaling".into(),
+                plural: "hpas".into(),
+                namespaced: true,
+                api_version: "autoscaling/v2".into(),
+            }),
+            ("autoscaling/v2", _) => kind_of("autoscaling", "hpas", true),
             _ => Known::Nothing,
         }
     }
@@ -406,6 +433,14 @@ mod tests {
         let metadata =
             json!({"name": name, "namespace": namespace, "uid": "u", "resourceVersion": (revision.to_string())});
         captured(json!({"apiVersion": version, "kind": kind, "metadata": metadata}), "x/gizmoes.yaml")
+    }
+
+    /// Two objects of one version, of which the second was captured in another one.
+    fn assert_versions(planned: &[Planned]) {
+        let objects: Vec<Value> = planned.iter().map(|planned| planned.object.value()).collect();
+        let captured = |value: &Value| value.str_at(&["metadata", "annotations", CAPTURED_VERSION]).to_owned();
+        assert_eq!(objects.iter().map(captured).collect::<Vec<_>>(), ["", "autoscaling/v2beta1"]);
+        assert!(objects.iter().all(|object| object.str_at(&["apiVersion"]) == "autoscaling/v2"));
     }
 
     #[test]
@@ -429,6 +464,9 @@ mod tests {
                 object("v1", "Pod", "n", "a/../b", 2),
                 object("v1", "Unknown", "n", "p", 2),
                 object("policy/v1beta1", "PodDisruptionBudget", "n", "p", 2),
+                object("autoscaling/v2beta1", "H", "n", "old", 6),
+                object("autoscaling/v2", "H", "n", "both", 6),
+                object("autoscaling/v2beta1", "H", "n", "both", 6),
                 object("g.io/v1", "A", "", "a", 3),
                 object("h.io/v1", "Gizmo", "n", "g", 4),
                 object("h.io/v2", "Gizmo", "n", "h", 5),
@@ -454,12 +492,15 @@ mod tests {
                 "g.io/as/a",
                 "h.io/gizmoes/n/g",
                 "h.io/gizmoes/n/h",
+                "autoscaling/hpas/n/both",
+                "autoscaling/hpas/n/old",
                 "/pods/n/late",
                 "/pods/n/p",
             ]
         );
-        assert_eq!(plan.summary(), "8 objects of 5 kinds from first, second; 4 skipped, 1 kind without a definition");
-        assert_eq!(plan.objects[10].object.value().str_at(&["spec", "nodeName"]), "x");
+        assert_eq!(plan.summary(), "10 objects of 6 kinds from first, second; 4 skipped, 1 kind without a definition");
+        assert_eq!(plan.objects[12].object.value().str_at(&["spec", "nodeName"]), "x");
+        assert_versions(&plan.objects[9..11]);
         let inferred = plan.objects[2].object.value();
         assert_eq!(inferred.str_at(&["metadata", "annotations", INFERRED]), "true");
         assert_eq!(inferred.str_at(&["metadata", "creationTimestamp"]), "1970-01-01T00:00:05Z");

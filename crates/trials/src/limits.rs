@@ -36,6 +36,8 @@ pub const OUTPUT_WAIT: Duration = Duration::from_millis(200);
 
 /// The beginning of a request that a proxy reads.
 pub const PROXY_HEAD_BYTES: usize = 16 << 10;
+/// Hosts that the proxy of a command remembers.
+pub const HOSTS_MAX: usize = 1_000;
 
 /// Fields of an object that a plan shows without details.
 pub const FIELDS_SHOWN: usize = 10;

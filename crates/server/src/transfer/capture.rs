@@ -3,6 +3,7 @@
 use base::request::FeatureGates;
 use bytes::Bytes;
 use kinds::CATALOGUE;
+use machinery::priority::kube_aware;
 use machinery::{Release, Text, Value, value};
 use objects::{Encoded, Key, Storage};
 use resource::builtin::{BuiltIn, DEFINITION_GROUP};
@@ -18,9 +19,11 @@ pub enum BuiltInKind {
         group: &'static str,
         plural: &'static str,
         namespaced: bool,
+        /// The version in which they are served: that of the object, or the newest one if that is no longer served.
+        api_version: &'static str,
     },
-    /// The kind is built-in, but this version of it is not.
-    OtherVersions,
+    /// The kind is built-in, but no version of it is served.
+    NotServed,
     None,
 }
 
@@ -49,9 +52,16 @@ pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
         let place = (row.storage_group(), row.plural);
         CATALOGUE.kinds().any(|other| (other.storage_group(), other.plural) == place)
     };
-    match row(api_version, kind).filter(|row| is_served(row)) {
-        Some(row) => BuiltInKind::Stored { group: row.storage_group(), plural: row.plural, namespaced: row.namespaced },
-        None if CATALOGUE.rows().iter().any(|row| row.group == group && row.kind == kind) => BuiltInKind::OtherVersions,
+    let versions = || CATALOGUE.rows().iter().filter(|row| row.group == group && row.kind == kind);
+    let newest = || versions().filter(|row| is_served(row)).min_by(|a, b| kube_aware(a.version, b.version));
+    match row(api_version, kind).filter(|row| is_served(row)).or_else(newest) {
+        Some(row) => BuiltInKind::Stored {
+            group: row.storage_group(),
+            plural: row.plural,
+            namespaced: row.namespaced,
+            api_version: row.api_version,
+        },
+        None if versions().next().is_some() => BuiltInKind::NotServed,
         None => BuiltInKind::None,
     }
 }
@@ -121,13 +131,23 @@ mod tests {
 
     #[test]
     fn built_in_kinds_are_known_by_their_versions() {
-        let stored = |group, plural, namespaced| BuiltInKind::Stored { group, plural, namespaced };
+        let stored =
+            |group, plural, namespaced, api_version| BuiltInKind::Stored { group, plural, namespaced, api_version };
         for (version, kind, want) in [
-            ("v1", "Pod", stored("", "pods", true)),
-            ("v1", "Node", stored("", "nodes", false)),
-            ("events.k8s.io/v1", "Event", stored("", "events", true)),
-            ("autoscaling/v1", "HorizontalPodAutoscaler", stored("autoscaling", "horizontalpodautoscalers", true)),
-            ("batch/v7", "CronJob", BuiltInKind::OtherVersions),
+            ("v1", "Pod", stored("", "pods", true, "v1")),
+            ("v1", "Node", stored("", "nodes", false, "v1")),
+            ("events.k8s.io/v1", "Event", stored("", "events", true, "events.k8s.io/v1")),
+            (
+                "autoscaling/v1",
+                "HorizontalPodAutoscaler",
+                stored("autoscaling", "horizontalpodautoscalers", true, "autoscaling/v1"),
+            ),
+            (
+                "autoscaling/v2beta1",
+                "HorizontalPodAutoscaler",
+                stored("autoscaling", "horizontalpodautoscalers", true, "autoscaling/v2"),
+            ),
+            ("policy/v1beta1", "PodDisruptionBudget", stored("policy", "poddisruptionbudgets", true, "policy/v1")),
             ("example.com/v1", "Widget", BuiltInKind::None),
         ] {
             assert_eq!(built_in_kind(version, kind), want, "{version} {kind}");

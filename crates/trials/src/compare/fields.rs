@@ -1,6 +1,6 @@
 //! The fields in which two objects differ.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -144,16 +144,25 @@ impl Differing<'_> {
         ["status.", "subsets[", "endpoints["].iter().any(|begin| self.path.starts_with(begin))
     }
 
-    fn lists(&mut self, old: &[Value], new: &[Value]) {
+    fn lists<'a>(&mut self, old: &'a [Value], new: &'a [Value]) {
         let Some(key) = LIST_KEYS.iter().find(|key| identifies(key, old) && identifies(key, new)) else {
             for index in 0..old.len().max(new.len()) {
                 self.within(&format!("[{index}]"), "", old.get(index), new.get(index));
             }
             return;
         };
-        let is_of = |item: &Value, other: &Value| self.renamed.are_equal(item.str_at(&[key]), other.str_at(&[key]));
-        let pairs: Vec<_> = old.iter().map(|item| (item, new.iter().find(|other| is_of(item, other)))).collect();
-        let added: Vec<_> = new.iter().filter(|other| !old.iter().any(|item| is_of(item, other))).collect();
+        let id = |item: &'a Value| item.str_at(&[key]);
+        let of_old: BTreeMap<&str, &Value> = old.iter().map(|item| (id(item), item)).collect();
+        let of_new: BTreeMap<&str, &Value> = new.iter().map(|item| (id(item), item)).collect();
+        // few are left whose names differ between the runs
+        let left_old: Vec<&Value> = old.iter().filter(|item| !of_new.contains_key(id(item))).collect();
+        let left_new: Vec<&Value> = new.iter().filter(|item| !of_old.contains_key(id(item))).collect();
+        let is_of = |item: &'a Value, other: &'a Value| self.renamed.are_equal(id(item), id(other));
+        let renamed = |item: &'a Value| left_new.iter().copied().find(|other| is_of(item, other));
+        let pairs: Vec<_> =
+            old.iter().map(|item| (item, of_new.get(id(item)).copied().or_else(|| renamed(item)))).collect();
+        let added: Vec<_> =
+            left_new.iter().copied().filter(|other| !left_old.iter().any(|item| is_of(item, other))).collect();
         let mut part = |old: Option<&Value>, new: Option<&Value>| {
             let id = new.or(old).map(|item| item.str_at(&[key])).unwrap_or_default();
             self.within(&format!("[{key}={id}]"), "", old, new);

@@ -157,7 +157,12 @@ async fn proxied(mut client: TcpStream, reach: Reach, hosts: Arc<Mutex<BTreeSet<
         Some((host, path)) => (format!("{host}:80"), path),
         None => (target.to_owned(), ""),
     };
-    hosts.lock().insert(host.clone());
+    {
+        let mut hosts = hosts.lock();
+        if hosts.len() < limits::HOSTS_MAX {
+            hosts.insert(host.clone());
+        }
+    }
     if reach == Reach::ApiOnly {
         let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         return client.write_all(refusal.as_bytes()).await;
