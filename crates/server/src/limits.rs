@@ -320,5 +320,5 @@ pub const PROGRESS_REPEATS_MAX: u32 = 3_000;
 pub const PROGRESS_RETRY_MICROS: i64 = 5_000_000;
 /// Interval of writes of the status of a Progress.
 pub const PROGRESS_STATUS: Duration = Duration::from_millis(500);
-/// Kinds in a chain in which each counts the objects of the one before.
+/// Kinds in a chain in which each owns the objects of the one before.
 pub const PROGRESS_RANKS: usize = 8;

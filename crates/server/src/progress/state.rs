@@ -110,16 +110,20 @@ impl EngineState {
         self.queue.rank(self.ranks());
     }
 
-    /// The ranks of plans: their objects come after those of the kinds that they count. A Deployment is evaluated once its ReplicaSet
-    /// is done with, and not after each of its Pods.
+    /// The ranks of plans: their objects come after those that they own. A Deployment is evaluated once its ReplicaSet is done with,
+    /// and not after each of its Pods.
     fn ranks(&self) -> HashMap<Text, usize> {
         let mut of_kinds: HashMap<&Served, usize> = HashMap::new();
         // more than the longest chain of kinds that people build; in a circle, ranks would rise for ever
         for _ in 0..limits::PROGRESS_RANKS {
             for loaded in self.plans.values() {
                 let Some(target) = &loaded.target else { continue };
-                let counted = loaded.related.iter().flatten().filter(|kind| *kind != target);
-                let rank = counted.filter_map(|kind| of_kinds.get(kind)).max().map_or(0, |rank| rank + 1);
+                let lists = loaded.plan.bindings.iter().zip(&loaded.related);
+                let owned = lists
+                    .filter(|(list, _)| matches!(list.relation, Relation::Owned))
+                    .filter_map(|(_, kind)| kind.as_ref());
+                let ranks = owned.filter(|kind| *kind != target).filter_map(|kind| of_kinds.get(kind));
+                let rank = ranks.max().map_or(0, |rank| rank + 1);
                 let known = of_kinds.entry(target).or_default();
                 *known = rank.max(*known);
             }
