@@ -119,7 +119,7 @@ pub fn current() -> Option<Arc<WorkspaceClock>> {
     CLOCK.try_with(Arc::clone).ok()
 }
 
-/// The time on a clock, or else on that of the machine: microseconds since the Unix epoch.
+/// Reads a clock, or else that of the machine: microseconds since the Unix epoch.
 pub fn micros_of(clock: Option<&WorkspaceClock>) -> i64 {
     let machine = machine_micros();
     clock.and_then(WorkspaceClock::reading).map_or(machine, |reading| reading.at(machine))

@@ -127,7 +127,7 @@ pub fn next_time<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Timestamp(Timestamp::utc(next, 0)))
 }
 
-/// The first time of a schedule after `after`, in seconds since 1970. As with robfig/cron, a time that the clock of the zone skips is
+/// Finds the first time of a schedule after `after`, in seconds since 1970. As with robfig/cron, a time that the clock of the zone skips is
 /// passed over, and one that it has twice counts twice.
 fn next_in(zone: &TimeZone, schedule: &Schedule, after: i64) -> Option<i64> {
     let moment = jiff::Timestamp::from_second(after).ok()?;

@@ -19,7 +19,7 @@ struct Waiting {
     due: i64,
 }
 
-/// The items by rank and in the order in which they came, each at most once, and those that wait for a time.
+/// Holds items by rank and in the order in which they came, each at most once, and those that wait for a time.
 #[derive(Default)]
 pub struct WorkQueue {
     ready: BTreeMap<usize, VecDeque<WorkKey>>,

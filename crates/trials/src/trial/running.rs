@@ -506,7 +506,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs the check once, or compares the objects with those without faults. Returns what is wrong.
+    /// Runs the check once, or compares the objects with those of the runs without faults. Returns a line for each difference.
     async fn look(&mut self, step: usize) -> Result<Vec<String>, Error> {
         match &self.setting.scenario.check {
             None => {
