@@ -100,8 +100,8 @@ fn run_budgets(arguments: &Arguments, size: usize) -> Result<(), String> {
             plain.next().or_else(|| (Instant::now() < end).then(|| Recipe::random(subject, &mut random)))
         {
             let size = size.min(subject.input_max);
-            let (half, whole) = (cost(subject, &recipe.input(size / 2)), cost(subject, &recipe.input(size)));
-            let excess = subject.exceeded(half, whole);
+            let whole = cost(subject, &recipe.input(size));
+            let excess = subject.exceeded(whole, || cost(subject, &recipe.input(size / 2)));
             exceeded.extend(
                 excess.map(|excess| format!("{}: {} bytes took {excess}\n  {recipe}", subject.name, whole.input)),
             );

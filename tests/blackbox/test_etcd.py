@@ -55,7 +55,10 @@ def server_for_transcripts(launch):
         yield server
 
 
-@pytest.mark.parametrize("path", transcripts.scenarios(), ids=lambda path: path.stem)
+SCENARIOS = [path if transcripts.is_of_history(path) else pytest.param(path, marks=pytest.mark.slow) for path in transcripts.scenarios()]
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_scenario(path, launch, request, record_property):
     if path.stem in transcripts.ALONE:
         with server_for_transcripts(launch) as server:

@@ -81,10 +81,10 @@ class Kine:
     """`with Kine(database) as kine:` runs kine on a database; `restart` keeps its port."""
 
     def __init__(self, database, directory):
-        binary = built(ROOT / "tests" / "kine", r"github\.com/k3s-io/kine", pathlib.Path("kine/kine"), package="github.com/k3s-io/kine")
+        binary = built(ROOT / "tests" / "kine", r"github\.com/k3s-io/kine", pathlib.Path("kine/kine"))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.command = [binary, "--endpoint", database, "--listen-address", self.url.replace("http", "tcp"), "--metrics-bind-address", "0"]
+        self.command = [binary, database, f"127.0.0.1:{self.port}"]
         self.log = directory / "kine.log"
 
     def __enter__(self):

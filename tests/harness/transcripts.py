@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import re
 import time
 import tomllib
 
@@ -19,6 +20,8 @@ EARLIER = ("1.35", "1.36")
 # scenarios that depend on the newest resourceVersion of the whole server, on the state of the namespace `default`, or on
 # the existing CustomResourceDefinitions or namespaces: each needs a server of its own
 ALONE = ("control-namespace", "crd-hello", "definition-overlaps", "definition-reads", "namespaces-of-groups", "read-pages", "read-versions")
+# what reads the store's history or a part of a list, in the path of a request
+OF_HISTORY = re.compile(r"[?&](?:watch|limit|continue|resourceVersion|resourceVersionMatch)=")
 # a server that has not written for this long has finished its start
 QUIET_SECONDS = 0.5
 
@@ -26,6 +29,11 @@ QUIET_SECONDS = 0.5
 def scenarios():
     """The paths of all scenarios that a server without special flags replays."""
     return sorted(RECORDED.glob("*.json")) + sorted(OWN.glob("*.json"))
+
+
+def is_of_history(path):
+    """Whether a scenario watches, or lists pages or versions, which is what another store could answer in another way."""
+    return OF_HISTORY.search(path.read_text()) is not None
 
 
 def former(release):

@@ -1,7 +1,7 @@
 //! Budgets: the cost that an input may have per byte, up to the size of a request body.
 //!
 //! An input is a start, repeated units and an end, as an attacker would send it to cause work that grows faster than the input.
-//! Each runs at a size and at half of it.
+//! Each runs at a size, and at half of it if that takes long.
 
 mod contexts;
 mod subjects;
@@ -112,8 +112,9 @@ fn append(input: &mut Vec<u8>, unit: &[u8], number: usize) {
 }
 
 impl Subject {
-    /// How the cost of an input exceeds the budget, if it does, compared with the cost of an input of half the size.
-    pub fn exceeded(&self, half: Cost, whole: Cost) -> Option<String> {
+    /// How the cost of an input exceeds the budget, if it does. The cost of an input of half the size is measured only if the whole one
+    /// takes so long that its growth can be seen.
+    pub fn exceeded(&self, whole: Cost, half: impl FnOnce() -> Cost) -> Option<String> {
         let bytes_max = BYTES_BASE + whole.input * self.bytes_per_byte;
         if whole.bytes > bytes_max {
             return Some(format!("{} bytes of memory, and at most {bytes_max} are allowed", whole.bytes));
@@ -123,7 +124,11 @@ impl Subject {
         if whole.time > time_max {
             return Some(format!("{:?}, and at most {time_max:?} are allowed", whole.time));
         }
-        let grows = whole.time > TIME_BASE * SLOWNESS && whole.time > half.time * GROWTH_MAX;
+        if whole.time <= TIME_BASE * SLOWNESS {
+            return None;
+        }
+        let half = half();
+        let grows = whole.time > half.time * GROWTH_MAX;
         grows.then(|| format!("{:?}, and half of it took {:?}", whole.time, half.time))
     }
 }

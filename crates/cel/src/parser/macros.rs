@@ -116,16 +116,17 @@ impl Maker<'_, '_> {
         self.parser.offsets.get(expr.id as usize).copied().unwrap_or(self.offset)
     }
 
-    /// A copy of the expression with new ids.
-    fn copy(&mut self, expr: &Expr) -> Expr {
+    /// A copy of the expression with new ids. If the tree would become too large, there is none, and the error takes the place of both:
+    /// each further link of a chain would count all of the expression again.
+    fn copy(&mut self, expr: &Expr) -> Made {
         let mut count = 0;
         expr.walk(|_| count += 1);
         if self.parser.offsets.len() + count > NODES_MAX {
-            return self.parser.error(self.offset, "expression has too many nodes");
+            return Err((self.offset, "expression has too many nodes"));
         }
         let mut copy = expr.clone();
         self.renumber(&mut copy);
-        copy
+        Ok(copy)
     }
 
     fn renumber(&mut self, expr: &mut Expr) {
@@ -328,7 +329,7 @@ impl Maker<'_, '_> {
         };
         let name = ident(&args[0]).ok_or((self.offset_of(&args[0]), message))?.clone();
         let body = args.into_iter().nth(1).ok_or((self.offset, message))?;
-        let copy = self.copy(&target);
+        let copy = self.copy(&target)?;
         let has = self.member_call("hasValue", target, vec![]);
         let value = self.member_call("value", copy, vec![]);
         let bound = self.bind(name, value, body);
