@@ -84,6 +84,44 @@ def test_each_step_is_compared(trial, tmp_path):
     assert done.returncode == 1 and f"step 2: {DEFECTS['rabbitmq_782']}" in done.stdout, done
 
 
+LEAK = """
+from operators import Operator
+
+def reconcile(operator, name, cluster):
+    cluster = operator.get("clusters", name)
+    if cluster is None:
+        return
+    finalizers = cluster["metadata"].setdefault("finalizers", [])
+    if cluster["metadata"].get("deletionTimestamp"):
+        operator.delete("volumes", name)
+        finalizers.clear()
+    elif not finalizers:
+        # what has no finalizer yet is deleted without its volume
+        operator.create("volumes", name, {})
+        finalizers.append("example.com/volume")
+    else:
+        return
+    operator.update("clusters", cluster)
+
+Operator("clusters").run("clusters", reconcile)
+"""
+
+
+def test_edits_of_users_are_compared_with_those_at_rest(trial, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    (tmp_path / "cluster.yaml").write_text("{apiVersion: example.com/v1, kind: Cluster, metadata: {name: c}}")
+    base = "--start", f"PYTHONPATH=tests/trials exec python3 {tmp_path}/leak.py", "--setup", "tests/trials/crds.yaml"
+    base += "--steps", str(tmp_path / "cluster.yaml")
+    moments = "create:volumes.example.com", "update:clusters.example.com"
+    cells = [f"1:user-deletes:leak:{moment}:clusters.example.com/default/c" for moment in moments]
+    done = trial(*base, "--cell", cells[0], "--cell", cells[1], "--cell", "all:release:1.36")
+    assert done.returncode == 1 and "3 cells: 1 differ, 2 as without faults, 0 not tried" in done.stdout, done
+    symptom = "    step 1: volumes.example.com default/c exists\n"
+    assert done.stdout.startswith("step 1: a user deletes clusters.example.com default/c right after the first create ") and symptom in done.stdout, done
+    done = trial(*base, "--budget", "1ms", "-o", "json")
+    assert {*cells, "all:release:1.35"} < {cell["cell"] for cell in json.loads(done.stdout)["cells"]}, done
+
+
 LEADER = """
 kubectl create configmap lock
 kubectl get configmaps -w &

@@ -157,9 +157,14 @@ impl RunningCommand {
         let _ = tokio::time::timeout(limits::STOP_GRACE, self.ended()).await;
     }
 
-    /// Stops the command and its children where they are. Only [`RunningCommand::kill`] ends that.
+    /// Stops the command and its children where they are.
     pub fn pause(&self) {
         let _ = kill_process_group(self.group(), Signal::STOP);
+    }
+
+    /// Lets a paused command go on.
+    pub fn resume(&self) {
+        let _ = kill_process_group(self.group(), Signal::CONT);
     }
 
     /// Kills the command and its children at once, as a crash of their machine would.
