@@ -511,8 +511,12 @@ impl Run<'_> {
         }
     }
 
-    /// Notes how the command has ended by itself.
+    /// Notes how the command has ended by itself. One that gives up since a request of its start fails shows nothing: it is
+    /// started again, as by a Deployment.
     fn ended(&mut self, step: usize) {
+        if step == 0 && matches!(self.act(step), Some(Act::Request(..))) {
+            self.supervised.endings.clear();
+        }
         if let Some(ending) = self.supervised.endings.last() {
             let text = format!("the command ended with {ending}, and was started again");
             self.symptom(step, text);
