@@ -163,6 +163,15 @@ def test_scenarios_that_cannot_run(trial, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1000)
+def test_quiet_times_may_be_longer_than_requests(trial):
+    """As controllers need that look every minute."""
+    base = "--start", "kubectl get pods -w", "--steps", "true", "--cell", "1:down", "--timeout", "90s"
+    done = trial(*base, "--quiet", "61s", "--check", "true", timeout=900)
+    assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_trials_find_the_bugs_of_the_example(trial):
     """One command without hints shows all three, and what has none of them shows nothing."""

@@ -359,7 +359,7 @@ impl Run<'_> {
             let patience = self.patience;
             let settled = async {
                 match self.gate {
-                    Some(_) => self.settle_held().await,
+                    Some(_) => self.fork.settle_held(patience).await,
                     None => self.fork.settle(patience).await,
                 }
             };
@@ -369,22 +369,6 @@ impl Run<'_> {
                     ending = running.ended() => if ending.is_success() { return self.fork.settle(patience).await },
                 },
                 _ => return settled.await,
-            }
-        }
-    }
-
-    /// Settles although a gate holds events.
-    async fn settle_held(&self) -> Result<(), Error> {
-        let Patience { quiet, timeout } = self.patience;
-        let text = |duration: Duration| format!("{}ms", duration.as_millis());
-        let settle = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle",
-            "metadata": {"name": "settle"}, "spec": {"quiet": (text(quiet)), "timeout": (text(timeout.min(limits::SETTLE_SLICE))), "held": "Ignore"}});
-        let settled = self.fork.workspace().post(&format!("{TESTING}/settles"), &settle).await?;
-        match settled.is_true_at(&["status", "settled"]) {
-            true => Ok(()),
-            false => {
-                let waits_for = settled.str_at(&["status", "message"]).to_owned();
-                Err(Error::NeverSettled { waits_for, within: timeout })
             }
         }
     }
