@@ -30,6 +30,14 @@ pub struct Options {
     pub progress: Vec<Value>,
 }
 
+impl Default for Options {
+    fn default() -> Options {
+        let (quiet, cells, progress) = Default::default();
+        let parallel = 3 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Options { quiet, timeout: limits::STEP_TIMEOUT, parallel, cells, progress }
+    }
+}
+
 /// What a cell has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
