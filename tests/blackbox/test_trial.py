@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 
+from pintle import eventually
 from programs import ROOT
 
 pytestmark = [pytest.mark.testing, pytest.mark.cli, pytest.mark.timeout(280)]
@@ -134,6 +135,16 @@ def test_heartbeats_of_older_leaders_are_no_activity(trial):
     """client-go once elected leaders by an annotation of a ConfigMap, which it writes every two seconds."""
     done = trial("--start", LEADER, "--steps", "kubectl create namespace n", "--cell", "1:down", "--quiet", "1500ms")
     assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
+
+
+def test_commands_end_with_a_trial_that_is_killed(launch, tmp_path):
+    line = f"echo $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid && exec sleep 1000"
+    process = subprocess.Popen([launch.binary, "trial", "--start", line, "--steps", "true"], stderr=subprocess.DEVNULL)
+    eventually((tmp_path / "pid").exists)
+    process.kill()
+    process.wait()
+    pid = (tmp_path / "pid").read_text().strip()
+    eventually(lambda: subprocess.run(["kill", "-0", pid], capture_output=True).returncode != 0)
 
 
 def test_progress_makes_pods_ready(trial):
