@@ -256,6 +256,11 @@ def test_other_workloads(server, command):
     command("kubectl", "wait", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "service/x", "--timeout=30s")
     [slice] = server.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name=x")["items"]
     assert len(slice["endpoints"]) == 3 and slice["ports"][0]["port"] == 80
+    command("kubectl", "delete", "pvc/data-db-0", "--wait=false")
+    command("pintle", "settle")
+    assert command("kubectl", "get", "pvc/data-db-0", "-o", "jsonpath={.metadata.deletionTimestamp}"), "a Pod still uses it"
+    command("kubectl", "delete", "statefulset/db")
+    command("kubectl", "wait", "--for=delete", "pvc/data-db-0", "--timeout=30s")
 
 
 def test_containers_crash_and_restart(server, command):

@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 
+from pintle import eventually
 from programs import ROOT
 
 pytestmark = [pytest.mark.testing, pytest.mark.cli, pytest.mark.timeout(280)]
@@ -84,6 +85,44 @@ def test_each_step_is_compared(trial, tmp_path):
     assert done.returncode == 1 and f"step 2: {DEFECTS['rabbitmq_782']}" in done.stdout, done
 
 
+LEAK = """
+from operators import Operator
+
+def reconcile(operator, name, cluster):
+    cluster = operator.get("clusters", name)
+    if cluster is None:
+        return
+    finalizers = cluster["metadata"].setdefault("finalizers", [])
+    if cluster["metadata"].get("deletionTimestamp"):
+        operator.delete("volumes", name)
+        finalizers.clear()
+    elif not finalizers:
+        # what has no finalizer yet is deleted without its volume
+        operator.create("volumes", name, {})
+        finalizers.append("example.com/volume")
+    else:
+        return
+    operator.update("clusters", cluster)
+
+Operator("clusters").run("clusters", reconcile)
+"""
+
+
+def test_edits_of_users_are_compared_with_those_at_rest(trial, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    (tmp_path / "cluster.yaml").write_text("{apiVersion: example.com/v1, kind: Cluster, metadata: {name: c}}")
+    base = "--start", f"PYTHONPATH=tests/trials exec python3 {tmp_path}/leak.py", "--setup", "tests/trials/crds.yaml"
+    base += "--steps", str(tmp_path / "cluster.yaml")
+    moments = "create:volumes.example.com", "update:clusters.example.com"
+    cells = [f"1:user-deletes:leak:{moment}:clusters.example.com/default/c" for moment in moments]
+    done = trial(*base, "--cell", cells[0], "--cell", cells[1], "--cell", "all:release:1.36")
+    assert done.returncode == 1 and "3 cells: 1 differ, 2 as without faults, 0 not tried" in done.stdout, done
+    symptom = "    step 1: volumes.example.com default/c exists\n"
+    assert done.stdout.startswith("step 1: a user deletes clusters.example.com default/c right after the first create ") and symptom in done.stdout, done
+    done = trial(*base, "--budget", "1ms", "-o", "json")
+    assert {*cells, "all:release:1.35"} < {cell["cell"] for cell in json.loads(done.stdout)["cells"]}, done
+
+
 LEADER = """
 kubectl create configmap lock
 kubectl get configmaps -w &
@@ -96,6 +135,16 @@ def test_heartbeats_of_older_leaders_are_no_activity(trial):
     """client-go once elected leaders by an annotation of a ConfigMap, which it writes every two seconds."""
     done = trial("--start", LEADER, "--steps", "kubectl create namespace n", "--cell", "1:down", "--quiet", "1500ms")
     assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
+
+
+def test_commands_end_with_a_trial_that_is_killed(launch, tmp_path):
+    line = f"echo $$ > {tmp_path}/new && mv {tmp_path}/new {tmp_path}/pid && exec sleep 1000"
+    process = subprocess.Popen([launch.binary, "trial", "--start", line, "--steps", "true"], stderr=subprocess.DEVNULL)
+    eventually((tmp_path / "pid").exists)
+    process.kill()
+    process.wait()
+    pid = (tmp_path / "pid").read_text().strip()
+    eventually(lambda: subprocess.run(["kill", "-0", pid], capture_output=True).returncode != 0)
 
 
 def test_progress_makes_pods_ready(trial):
@@ -122,6 +171,15 @@ def test_scenarios_that_cannot_run(trial, tmp_path):
         lines = [line for line in done.stderr.splitlines() if "without faults" not in line or line.startswith("pintle:")]
         assert done.returncode == 2 and reason in done.stderr, (arguments, done)
         assert done.stdout == "" and (len(lines) == 1 or "1:nonsense" in arguments), (arguments, done)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1000)
+def test_quiet_times_may_be_longer_than_requests(trial):
+    """As controllers need that look every minute."""
+    base = "--start", "kubectl get pods -w", "--steps", "true", "--cell", "1:down", "--timeout", "90s"
+    done = trial(*base, "--quiet", "61s", "--check", "true", timeout=900)
+    assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
 
 
 @pytest.mark.slow

@@ -395,3 +395,21 @@ func BenchmarkStart(b *testing.B) {
 		}
 	}
 }
+
+func TestPlansAndTrials(t *testing.T) {
+	one := filepath.Join(t.TempDir(), "map.yaml")
+	if err := os.WriteFile(one, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pintle.MakePlan(ctx, "--from", one, "--delete", "configmap/a")
+	if err != nil || plan.Summary["delete"] != 1 || plan.Changes[0].Name != "a" {
+		t.Fatal(plan, err)
+	}
+	trial, err := pintle.RunTrial(ctx, "--start", "kubectl get configmaps -w", "--steps", one, "--quiet", "1s", "--cell", "1:down")
+	if err != nil || len(trial.Cells) != 1 || trial.Cells[0].Verdict != "same" {
+		t.Fatal(trial, err)
+	}
+	if _, err := pintle.MakePlan(ctx, "--from", one, "--delete", "configmap/b"); err == nil || !strings.Contains(err.Error(), "there is no object") {
+		t.Fatal(err)
+	}
+}

@@ -431,6 +431,18 @@ def test_the_report(server):
         assert workspace.report()["agents"][0]["userAgent"].startswith("pintle-server")
 
 
+def test_plans_and_trials(tmp_path):
+    boat = tmp_path / "map.yaml"
+    boat.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}))
+    plan = pintle_server.plan("--from", str(boat), "--delete", "configmap/a")
+    assert plan["summary"]["delete"] == 1 and plan["changes"][0]["name"] == "a"
+    scenario = ("--start", "kubectl get configmaps -w", "--steps", str(boat), "--quiet", "1s")
+    trial = pintle_server.trial(*scenario, "--cell", "1:down")
+    assert trial["summary"].startswith("1 cell: 0 differ") and trial["cells"] == [{"cell": "1:down", "verdict": "same"}]
+    with pytest.raises(pintle_server.PintleError, match="^there is no object \"configmap/b\" in the source$"):
+        pintle_server.plan("--from", str(boat), "--delete", "configmap/b")
+
+
 SCOPES = """
     import os
 

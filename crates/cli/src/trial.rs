@@ -114,11 +114,10 @@ pub const INCOMPLETE: u8 = 2;
 /// Runs the trial. Fails with a one-line message if it cannot run.
 pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
     let scenario = scenario(task)?;
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let options = Options {
         quiet: task.quiet,
         timeout: task.timeout,
-        parallel: task.parallel.unwrap_or(3 * cores),
+        parallel: task.parallel.unwrap_or(Options::default().parallel),
         cells: task.cell.clone(),
         progress: sets::objects(&scenario.progress)?,
     };

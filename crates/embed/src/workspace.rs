@@ -153,6 +153,15 @@ impl Workspace {
         self.send(Method::POST, path, JSON, Some(object)).await
     }
 
+    /// Changes the object at a path by a merge patch.
+    ///
+    /// # Errors
+    ///
+    /// The API refuses it.
+    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, Error> {
+        self.send(Method::PATCH, path, MERGE, Some(patch)).await
+    }
+
     /// Deletes the object at a path. Its dependents are deleted after it.
     ///
     /// # Errors

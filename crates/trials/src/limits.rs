@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Wait for the watches of a command that a fault may keep from watching.
 pub const READY: Duration = Duration::from_secs(10);
 
+/// The longest wait for the end of a step.
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A step that lasts longer may be waiting for the command, which a cell keeps from acting.
 pub const STEP_BLOCKED: Duration = Duration::from_secs(3);
 

@@ -1,6 +1,7 @@
 //! Cells and scenarios, as far as nothing runs.
 
 use machinery::json;
+use trials::compare::{ObjectKey, Objects};
 use trials::trial::{Cell, Record, Step, StepRecord, generate, without_one_right};
 
 fn record() -> Record {
@@ -15,14 +16,28 @@ fn record() -> Record {
     let step = manager(&[requests("update", "deployments/status.apps", 2)], &[watch("pods in default", 1)]);
     let report =
         |agents: &[machinery::Value]| json!({"agents": (agents.iter().cloned().collect::<machinery::Value>())});
-    Record(vec![StepRecord::read(&report(&[start])), StepRecord::read(&report(&[step, kubectl]))])
+    let write = |agent: &str, verb: &str, resource: &str, name: &str| json!({"userAgent": agent, "verb": verb, "resource": resource, "name": name, "namespace": "n", "code": 200});
+    let mut second = report(&[step, kubectl]);
+    let written = [
+        write("manager/v1", "update", "deployments/status.apps", "d"),
+        write("manager/v1", "update", "deployments/status.apps", "e"),
+        write("kubectl/v1", "create", "pods", "p"),
+    ];
+    second.set_at(&["writes"], written.into_iter().collect());
+    Record(vec![StepRecord::read(&report(&[start])), StepRecord::read(&second)])
 }
 
 #[test]
 fn cells_come_from_the_clean_run_rare_ones_first() {
     let record = record();
     assert_eq!(record.clients().into_iter().collect::<Vec<_>>(), ["manager"]);
-    let ids: Vec<String> = generate(&record, &["manager".into()], 7).iter().map(ToString::to_string).collect();
+    let key =
+        |resource: &str, name: &str| ObjectKey { resource: resource.into(), namespace: "n".into(), name: name.into() };
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    let after = Objects::from([(key("deployments.apps", "d"), labelled), (key("pods", "p"), json!({}))]);
+    let objects = [Objects::new(), after];
+    let ids: Vec<String> =
+        generate(&record, &objects, &["manager".into()], 7).iter().map(ToString::to_string).collect();
     let expected = [
         "start:fails:manager:list:pods:1",
         "1:stale-start:manager:pods:1",
@@ -34,9 +49,18 @@ fn cells_come_from_the_clean_run_rare_ones_first() {
         "1:lost:manager:update:deployments/status.apps:1",
         "1:killed-before:manager:update:deployments/status.apps:1",
         "1:killed-after:manager:update:deployments/status.apps:1",
+        "all:release:1.35",
+        "all:release:1.36",
         "all:recipe:stale-reads:7",
     ];
     assert_eq!(ids[..expected.len()], expected);
+    let edits: Vec<&String> = ids.iter().filter(|id| id.contains("user-")).collect();
+    let expected = [
+        "1:user-deletes:manager:update:deployments/status.apps:deployments.apps/n/d",
+        "1:user-unlabels:manager:update:deployments/status.apps:deployments.apps/n/d",
+        "1:user-deletes:manager:update:deployments/status.apps:pods/n/p",
+    ];
+    assert_eq!(edits, expected);
     assert!(!ids.iter().any(|id| id.contains("kubectl")), "steps are not disturbed");
     let rights = without_one_right(&record, &["manager".into()]);
     let rights: Vec<String> = rights.iter().map(ToString::to_string).collect();
@@ -62,6 +86,10 @@ fn ids_are_specs_of_faults() {
             "all:forbidden:a:update:deployments/status.apps",
             r#"{"effect":{"error":{"code":403}},"match":{"groups":["apps"],"resources":["deployments/status"],"userAgents":["a*"],"verbs":["update"]}}"#,
         ),
+        (
+            "2:user-deletes:m:create:pods:clusterroles.rbac.authorization.k8s.io//system:a",
+            r#"{"effect":{"delay":"10m"},"match":{"groups":[""],"resources":["pods"],"userAgents":["m*"],"verbs":["create"]},"when":{"count":1,"nth":1}}"#,
+        ),
         ("all:recipe:throttled:3", r#"{"match":{"userAgents":["a*","b*"]},"recipe":"throttled","when":{"seed":3}}"#),
     ];
     for (id, wanted) in cases {
@@ -69,7 +97,10 @@ fn ids_are_specs_of_faults() {
         assert_eq!(cell.to_string(), id);
         assert_eq!(cell.act.spec(&["a".into(), "b".into()], cell.count).to_json(), wanted);
     }
-    for id in ["", "1", "1:lost", "x:down", "1:lost:a:b:c:d", "all:recipe:unknown:1", "1:unknown"] {
+    for id in [
+        "", "1", "1:lost", "x:down", "1:lost:a:b:c:d", "all:recipe:unknown:1", "all:release:1.1",
+        "1:user-deletes:a:b:c:d", "1:unknown",
+    ] {
         assert!(id.parse::<Cell>().is_err(), "{id}");
     }
 }

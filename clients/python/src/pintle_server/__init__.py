@@ -10,6 +10,7 @@ with server.workspace() as workspace:
 
 from .errors import PintleError, ResponseError
 from .server import Server, start
+from .trials import Plan, Trial, plan, trial
 from .workspace import Workspace
 
-__all__ = ["PintleError", "ResponseError", "Server", "Workspace", "start"]
+__all__ = ["Plan", "PintleError", "ResponseError", "Server", "Trial", "Workspace", "plan", "start", "trial"]

@@ -75,10 +75,15 @@ impl fmt::Display for Ending {
 /// The end of a command's output.
 type Output = Arc<Mutex<VecDeque<u8>>>;
 
+/// A shell that waits for the end of its input, which nothing is written to, and then kills a process group.
+const GUARD: &str = "read -r line; kill -KILL -$1";
+
 /// A command that has been started. It is killed, with its children, when this is dropped.
 pub struct RunningCommand {
     shown: String,
     child: Child,
+    /// Kills the command if this process ends without doing so, since its pipe is closed then.
+    guard: Child,
     output: Output,
     ending: watch::Receiver<Option<Ending>>,
 }
@@ -99,6 +104,13 @@ impl RunningCommand {
         let child = process.spawn().map_err(failed)?;
         // this process would keep the pipe open
         drop(process);
+        let id = Pid::from_child(&child);
+        let mut guard = std::process::Command::new("/bin/sh");
+        guard.args(["-c", GUARD, "guard", &id.to_string()]).process_group(0).stdin(Stdio::piped());
+        let guard = guard.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|error| {
+            let _ = kill_process_group(id, Signal::KILL);
+            failed(error)
+        })?;
         let output = Output::default();
         let kept = output.clone();
         let threads = std::thread::Builder::new().name("output of a command".to_owned());
@@ -109,7 +121,6 @@ impl RunningCommand {
         };
         threads.spawn(read_all).map_err(failed)?;
         let (sender, ending) = watch::channel(None);
-        let id = Pid::from_child(&child);
         let threads = std::thread::Builder::new().name("end of a command".to_owned());
         let report = move || {
             let ending = end_of(id);
@@ -118,7 +129,7 @@ impl RunningCommand {
             sender.send_replace(Some(ending))
         };
         threads.spawn(report).map_err(failed)?;
-        Ok(RunningCommand { shown, child, output, ending })
+        Ok(RunningCommand { shown, child, guard, output, ending })
     }
 
     /// How the command has ended; `None` while it runs.
@@ -157,9 +168,14 @@ impl RunningCommand {
         let _ = tokio::time::timeout(limits::STOP_GRACE, self.ended()).await;
     }
 
-    /// Stops the command and its children where they are. Only [`RunningCommand::kill`] ends that.
+    /// Stops the command and its children where they are.
     pub fn pause(&self) {
         let _ = kill_process_group(self.group(), Signal::STOP);
+    }
+
+    /// Lets a paused command go on.
+    pub fn resume(&self) {
+        let _ = kill_process_group(self.group(), Signal::CONT);
     }
 
     /// Kills the command and its children at once, as a crash of their machine would.
@@ -182,6 +198,7 @@ impl Drop for RunningCommand {
     fn drop(&mut self) {
         // the process has not been waited for, so no other group can have its id
         let _ = kill_process_group(self.group(), Signal::KILL);
+        let _ = self.guard.kill().and_then(|()| self.guard.wait());
         let _ = self.child.wait();
     }
 }

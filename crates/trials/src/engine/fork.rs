@@ -154,20 +154,37 @@ impl Fork {
     /// Waits until nothing happens any more: no request is in flight, every watch has received everything, controllers of the server have
     /// no work, and nothing but Leases has been written for the quiet time. Fails with what it waits for.
     pub async fn settle(&self, patience: Patience) -> Result<(), Error> {
-        let (began, Patience { quiet, timeout }) = (clock::instant(), patience);
+        self.settle_with_gates(patience, "Await").await
+    }
+
+    /// As [`Fork::settle`], although a gate holds events.
+    pub async fn settle_held(&self, patience: Patience) -> Result<(), Error> {
+        self.settle_with_gates(patience, "Ignore").await
+    }
+
+    async fn settle_with_gates(&self, Patience { quiet, timeout }: Patience, held: &str) -> Result<(), Error> {
+        let (began, mut rested) = (clock::instant(), Duration::ZERO);
         loop {
-            let left = timeout.saturating_sub(began.elapsed()).min(limits::SETTLE_SLICE.max(2 * quiet));
+            // no request may last as long as quiet times and timeouts do
+            let part = quiet.saturating_sub(rested).min(limits::SETTLE_SLICE);
+            let left = timeout.saturating_sub(began.elapsed()).min(limits::SETTLE_SLICE + part);
             let text = |duration: Duration| format!("{}ms", duration.as_millis());
-            let spec = json!({"quiet": (text(quiet)), "timeout": (text(left))});
+            let spec = json!({"quiet": (text(part)), "timeout": (text(left)), "held": held});
             let settle = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle",
                 "metadata": {"name": "settle"}, "spec": spec});
             let settled = self.workspace.post(SETTLES, &settle).await?;
-            if settled.is_true_at(&["status", "settled"]) {
+            let is_settled = settled.is_true_at(&["status", "settled"]);
+            rested = if is_settled { rested + part } else { Duration::ZERO };
+            if is_settled && rested >= quiet {
                 return Ok(());
             }
             if began.elapsed() >= timeout {
-                let waits_for = settled.str_at(&["status", "message"]).to_owned();
-                return Err(Error::NeverSettled { waits_for, within: timeout });
+                let why = if is_settled {
+                    "the quiet time has not passed yet"
+                } else {
+                    settled.str_at(&["status", "message"])
+                };
+                return Err(Error::NeverSettled { waits_for: why.to_owned(), within: timeout });
             }
         }
     }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use machinery::{Text, Value, json};
+use machinery::{Release, Text, Value, json};
 
 use super::record::{Record, RequestKind, WatchKind, agents_of};
+use crate::compare::{ObjectKey, Objects};
 
 /// A disturbance of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,18 @@ pub enum Act {
     Recipe(Text, u64),
     /// The requests are refused, as without the right to them.
     Forbidden(RequestKind),
+    /// A user edits an object when the first such request has been committed, before the command goes on.
+    Edit(RequestKind, Edit, ObjectKey),
+    /// The server emulates another release of Kubernetes.
+    Release(Release),
+}
+
+/// An edit by a user, to which a controller has to respond as it does at rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    Deletes,
+    /// All labels are removed.
+    Unlabels,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +112,12 @@ impl Act {
             Act::Forbidden(RequestKind { client, verb, resource }) => {
                 ("forbidden", [client, verb, resource].map(ToString::to_string).into())
             }
+            Act::Edit(RequestKind { client, verb, resource }, edit, ObjectKey { resource: of, namespace, name }) => {
+                let word = if *edit == Edit::Deletes { "user-deletes" } else { "user-unlabels" };
+                let object = format!("{of}/{namespace}/{name}");
+                (word, vec![client.to_string(), verb.to_string(), resource.to_string(), object])
+            }
+            Act::Release(release) => ("release", vec![release.to_string()]),
         }
     }
 
@@ -106,6 +125,8 @@ impl Act {
     pub fn states(&self) -> &'static str {
         match self {
             Act::Request(..) | Act::Kill(..) | Act::Forbidden(_) => "intermediate",
+            Act::Edit(..) => "edited",
+            Act::Release(_) => "emulated",
             Act::Watch(..) | Act::Down => "unobserved",
             Act::Held(_) | Act::StaleStart(..) => "stale",
             Act::Recipe(recipe, _) => match recipe.as_str() {
@@ -119,7 +140,7 @@ impl Act {
     /// What is disturbed, and how, wherever that is.
     pub fn target(&self) -> String {
         let (word, mut rest) = self.words();
-        // the number, or the seed
+        // the number, the seed, the object or the release
         if !matches!(self, Act::Held(_) | Act::Down | Act::Forbidden(_)) {
             rest.pop();
         }
@@ -156,8 +177,9 @@ impl Act {
             Act::Watch(kind, WatchFault::Expires, nth) => {
                 (json!({"match": (watch(kind)), "effect": {"watch": "Expire", "delay": "300ms"}}), Some(nth))
             }
+            Act::Edit(kind, ..) => (request(kind, json!({"delay": HOLD})), Some(&1)),
             Act::Held(kind) => return json!({"match": (watch(kind))}),
-            Act::Down => return Value::Null,
+            Act::Down | Act::Release(_) => return Value::Null,
             Act::StaleStart(kind, changes) => {
                 let effect = json!({"stale": {"changes": (number(*changes))}});
                 (json!({"match": (watch(kind)), "when": {"nth": 1}, "effect": effect}), None)
@@ -172,7 +194,7 @@ impl Act {
         if let Some(nth) = nth {
             spec.set_at(&["when", "nth"], number(*nth));
         }
-        let count = if matches!(self, Act::Kill(..)) { Some(1) } else { count };
+        let count = if matches!(self, Act::Kill(..) | Act::Edit(..)) { Some(1) } else { count };
         if let Some(count) = count {
             spec.set_at(&["when", "count"], number(count));
         }
@@ -219,6 +241,11 @@ impl Cell {
             Act::StaleStart(of, _) => format!("started again, {} lists {} as before the step", of.client, of.resource),
             Act::Recipe(recipe, seed) => format!("recipe {recipe}, seed {seed}"),
             Act::Forbidden(of) => format!("{} may not {} {}", of.client, of.verb, of.resource),
+            Act::Edit(of, edit, object) => {
+                let edit = if *edit == Edit::Deletes { "deletes" } else { "removes the labels of" };
+                format!("a user {edit} {object} right after the first {}", kind(of))
+            }
+            Act::Release(release) => format!("on Kubernetes {release}"),
         };
         let hits = self.count.map(|count| format!(", {count} at most")).unwrap_or_default();
         match self.steps {
@@ -319,6 +346,23 @@ impl FromStr for Cell {
                 }
                 _ => Err(unknown()),
             },
+            "user-deletes" | "user-unlabels" => match rest {
+                [client, verb, resource, object @ ..] => {
+                    let [client, verb, of] = [client, verb, resource].map(|text| Text::from(*text));
+                    // names of RBAC have colons
+                    let object = object.join(":");
+                    let [resource, namespace, name] =
+                        object.splitn(3, '/').map(Text::from).collect::<Vec<_>>().try_into().map_err(|_| unknown())?;
+                    let edit = if *word == "user-deletes" { Edit::Deletes } else { Edit::Unlabels };
+                    let kind = RequestKind { client, verb, resource: of };
+                    Ok(Act::Edit(kind, edit, ObjectKey { resource, namespace, name }))
+                }
+                _ => Err(unknown()),
+            },
+            "release" => match rest {
+                [release] => release.parse().map(Act::Release).map_err(|_| unknown()),
+                _ => Err(unknown()),
+            },
             "recipe" => match rest {
                 [recipe, seed] if RECIPES.contains(recipe) => Ok(Act::Recipe((*recipe).into(), number(seed)?)),
                 _ => Err(unknown()),
@@ -329,9 +373,10 @@ impl FromStr for Cell {
     }
 }
 
-/// The cells for a record, in the order in which they are tried: what happens rarely comes first, since chance shows
-/// it least; recipes come after all first requests, and the n-th requests after them.
-pub fn generate(record: &Record, clients: &[Text], seed: u64) -> Vec<Cell> {
+/// The cells for a record and the objects after each step, in the order in which they are tried: what happens rarely comes
+/// first, since chance shows it least; releases, recipes and edits come after all first requests, and the n-th requests
+/// after them.
+pub fn generate(record: &Record, objects: &[Objects], clients: &[Text], seed: u64) -> Vec<Cell> {
     let mut ranked: Vec<((u64, u64), Cell)> = vec![];
     let mut past: BTreeMap<&WatchKind, u64> = BTreeMap::new();
     for (step, found) in record.0.iter().enumerate() {
@@ -373,6 +418,27 @@ pub fn generate(record: &Record, clients: &[Text], seed: u64) -> Vec<Cell> {
                 }
             }
         }
+    }
+    for (step, (found, objects)) in record.0.iter().zip(objects).enumerate() {
+        let (own, others): (Vec<_>, Vec<_>) =
+            found.written.iter().partition(|(kind, _)| clients.contains(&kind.client));
+        let applied = others.iter().map(|(_, key)| *key).find(|key| objects.contains_key(*key));
+        for (kind, key) in own {
+            let rank = (1, found.requests.get(kind).copied().unwrap_or_default());
+            let mut add = |edit, key: &ObjectKey| {
+                ranked.push((rank, Cell::new(step, Act::Edit(kind.clone(), edit, key.clone()))))
+            };
+            if let Some(object) = objects.get(key) {
+                add(Edit::Deletes, key);
+                if object.at(&["metadata", "labels"]).is_some() {
+                    add(Edit::Unlabels, key);
+                }
+            }
+            applied.into_iter().filter(|applied| *applied != key).for_each(|applied| add(Edit::Deletes, applied));
+        }
+    }
+    for release in Release::ALL.into_iter().filter(|release| *release != Release::default()) {
+        ranked.push(((1, 0), Cell { steps: Steps::All, act: Act::Release(release), count: None }));
     }
     for (number, recipe) in (0..SEEDS).flat_map(|number| RECIPES.iter().map(move |recipe| (number, recipe))) {
         let act = Act::Recipe((*recipe).into(), seed + number);

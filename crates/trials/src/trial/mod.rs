@@ -2,6 +2,18 @@
 //!
 //! [`record`] keeps what clients do in a run without faults, and [`cells`] derives the disturbances from it;
 //! [`running`] runs the scenario once, [`rounds`] as often as it takes; [`shown`] prints the result.
+//!
+//! ```no_run
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use trials::trial::{Options, Scenario, trial};
+//!
+//! let scenario = Scenario::read("trial.yaml")?;
+//! let outcome = trial(&scenario, &Options::default(), &mut |_| {}).await?;
+//! assert!(outcome.findings.is_empty(), "{}", outcome.text("pintle trial trial.yaml"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod cells;
 mod record;

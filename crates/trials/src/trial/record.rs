@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use machinery::{Text, Value};
 
-use crate::compare::LEFT_OUT;
+use crate::compare::{LEFT_OUT, ObjectKey};
+use crate::engine::Write;
 
 /// Requests of a client with a verb for a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +28,8 @@ pub struct WatchKind {
 pub struct StepRecord {
     pub requests: BTreeMap<RequestKind, u64>,
     pub events: BTreeMap<WatchKind, u64>,
+    /// The object that a client, of the command or of the step, wrote first with such requests.
+    pub written: BTreeMap<RequestKind, ObjectKey>,
     /// The clients that hold a watch at the end of the step.
     watching: BTreeSet<Text>,
     /// The watches that run at the end of the step, and those that have been started.
@@ -52,6 +55,15 @@ impl StepRecord {
     /// Reads the status of a Report about one step.
     pub fn read(report: &Value) -> StepRecord {
         let mut record = StepRecord::default();
+        for value in report.items_at(&["writes"]) {
+            let write = Write::read(value);
+            let client = write.agent.as_deref().map_or(OWN.into(), program);
+            let kind =
+                RequestKind { client, verb: write.verb.as_str().into(), resource: value.str_at(&["resource"]).into() };
+            if write.is_success() && !LEFT_OUT.contains(&kind.resource.as_str()) {
+                record.written.entry(kind).or_insert(write.object);
+            }
+        }
         let number = |value: &Value, name: &str| u64::try_from(value.int_at(&[name])).unwrap_or_default();
         for agent in report.items_at(&["agents"]) {
             let client = program(agent.str_at(&["userAgent"]));

@@ -6,11 +6,10 @@ use std::time::Duration;
 use base::clock;
 use futures_util::future::{join_all, try_join_all};
 use futures_util::{StreamExt as _, stream};
-use machinery::{Text, Value};
+use machinery::{Release, Text, Value};
 
-use super::cells::{Cell, generate, without_one_right};
-use super::record::Record;
-use super::running::{Expected, Observed, Pace, Setting, prepare, run};
+use super::cells::{Act, Cell, generate, without_one_right};
+use super::running::{Course, Observed, Pace, Setting, run};
 use super::scenario::{Permissions, Scenario};
 use crate::compare::{Ignored, compare};
 use crate::engine::{Engine, Error, Fork, Patience, Settings};
@@ -29,6 +28,14 @@ pub struct Options {
     pub cells: Vec<Cell>,
     /// Progress objects of the servers.
     pub progress: Vec<Value>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let (quiet, cells, progress) = Default::default();
+        let parallel = 3 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Options { quiet, timeout: limits::STEP_TIMEOUT, parallel, cells, progress }
+    }
 }
 
 /// What a cell has shown.
@@ -97,10 +104,11 @@ pub enum Progress {
     Shrinking { done: usize, of: usize },
 }
 
-/// What differs in a cell from a run without faults, each in one line.
+/// What differs in a cell from a run that was not disturbed, each in one line.
 fn differences(clean: &Observed, seen: &Observed, is_checked: bool) -> Vec<String> {
     if !seen.symptoms.is_empty() || is_checked {
-        return seen.symptoms.iter().map(|symptom| step_name(symptom.step) + &symptom.text).collect();
+        let new = seen.symptoms.iter().filter(|symptom| !clean.symptoms.contains(symptom));
+        return new.map(|symptom| step_name(symptom.step) + &symptom.text).collect();
     }
     let created = seen.created.iter().filter_map(|(key, count)| {
         let before = clean.created.get(key).filter(|before| *before < count)?;
@@ -164,15 +172,23 @@ pub async fn trial(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Error> {
     let began = clock::instant();
-    let settings =
-        Settings { sources: scenario.from.clone(), progress: options.progress.clone(), kubernetes_version: None };
-    let engine = Engine::start(&settings).await?;
-    let prepared = engine.fork().await?;
-    prepare(prepared.workspace(), &scenario.setup).await?;
-    prepared.settle(Patience { quiet: limits::BEGIN_LOOK, timeout: options.timeout }).await?;
+    let (engine, prepared) = prepare(scenario, options, Release::default()).await?;
     let outcome = Trial { scenario, options, prepared }.run(progress).await;
     engine.stop().await;
     outcome.map(|outcome| Outcome { elapsed: began.elapsed(), ..outcome })
+}
+
+/// Starts a server, and makes the fork in which all runs begin.
+async fn prepare(scenario: &Scenario, options: &Options, release: Release) -> Result<(Engine, Fork), Error> {
+    let (sources, progress) = (scenario.from.clone(), options.progress.clone());
+    let settings = Settings { sources, progress, kubernetes_version: Some(release.to_string()) };
+    let engine = Engine::start(&settings).await?;
+    let prepared = engine.fork().await?;
+    if !scenario.setup.is_empty() {
+        prepared.workspace().apply(&scenario.setup).await?;
+    }
+    prepared.settle(Patience { quiet: limits::BEGIN_LOOK, timeout: options.timeout }).await?;
+    Ok((engine, prepared))
 }
 
 struct Trial<'a> {
@@ -191,8 +207,11 @@ impl Trial<'_> {
             timeout: self.options.timeout,
             watches: None,
         };
-        let (clients, expected) = Default::default();
-        let mut setting = Setting { scenario: self.scenario, prepared: &self.prepared, pace, clients, seed, expected };
+        let (clients, kept) = Default::default();
+        // a write that is repeated counts twice
+        let ignored = Ignored { generation: true, ..Ignored::default() };
+        let (scenario, prepared) = (self.scenario, &self.prepared);
+        let mut setting = Setting { scenario, prepared, pace, clients, seed, kept, ignored };
         progress(Progress::Clean(1));
         let mut clean = self.clean(&setting).await?;
         let times = |active: &[Duration], times: u32| match self.options.quiet {
@@ -223,22 +242,19 @@ impl Trial<'_> {
         }
         setting.pace.quiets = times(&clean.active, 2);
         let base = self.prepared.objects().await?;
-        let kept = base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
-        // a write that is repeated counts twice
-        let mut ignored = Ignored { generation: true, ..Ignored::default() };
-        // what differs without faults shows nothing
-        let steps = std::mem::take(&mut clean.objects);
+        setting.kept = base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
         for other in others {
             clean.created.retain(|key, count| other.created.get(key) == Some(count));
             for (check, count) in other.findings {
                 let most = clean.findings.entry(check).or_default();
                 *most = (*most).max(count);
             }
-            let both = steps.iter().zip(&other.objects);
-            both.for_each(|(one, other)| ignored.learn(&compare(one, other, &kept, &ignored)));
+            for (one, other) in clean.objects.iter().zip(&other.objects) {
+                let differences = compare(one, other, &setting.kept, &setting.ignored);
+                setting.ignored.learn(&differences);
+            }
         }
-        setting.expected = Some(Expected { steps, kept, ignored });
-        let cells = self.chosen(&clean.record, &setting.clients);
+        let cells = self.chosen(&clean, &setting.clients);
         let tried = self.cells(&setting, &clean, &cells, progress).await?;
         let mut outcome = Outcome {
             steps: self.scenario.steps.len(),
@@ -252,12 +268,13 @@ impl Trial<'_> {
         Ok(outcome)
     }
 
-    /// The cells that were asked for, or those for a record.
-    fn chosen(&self, record: &Record, clients: &[Text]) -> Vec<Cell> {
+    /// The cells that were asked for, or those for a run without faults.
+    fn chosen(&self, clean: &Observed, clients: &[Text]) -> Vec<Cell> {
         if !self.options.cells.is_empty() {
             return self.options.cells.clone();
         }
-        let mut cells = generate(record, clients, self.scenario.seed.unwrap_or(1));
+        let Observed { record, objects, .. } = clean;
+        let mut cells = generate(record, objects, clients, self.scenario.seed.unwrap_or(1));
         if self.scenario.permissions == Permissions::MinusOne {
             cells.splice(0..0, without_one_right(record, clients));
         }
@@ -266,7 +283,7 @@ impl Trial<'_> {
 
     /// A run without faults, in which everything must work.
     async fn clean(&self, setting: &Setting<'_>) -> Result<Observed, Error> {
-        let seen = run(setting, None).await?;
+        let seen = run(setting, Course::Clean).await?;
         match seen.symptoms.first() {
             None => Ok(seen),
             Some(symptom) => {
@@ -276,7 +293,31 @@ impl Trial<'_> {
     }
 
     async fn try_cell(&self, setting: &Setting<'_>, clean: &Observed, cell: &Cell) -> Result<Verdict, Error> {
-        let seen = run(setting, Some(cell)).await?;
+        match &cell.act {
+            Act::Release(release) => {
+                let (engine, prepared) = prepare(self.scenario, self.options, *release).await?;
+                // uids of another server are others
+                let kept = HashSet::new();
+                let mut setting = Setting { prepared: &prepared, kept, ..setting.clone() };
+                let (old, new) = (self.prepared.objects().await?, prepared.objects().await?);
+                let initial = compare(&old, &new, &setting.kept, &setting.ignored);
+                setting.ignored.learn(&initial);
+                let verdict = self.disturbed(&setting, clean, cell).await;
+                engine.stop().await;
+                verdict
+            }
+            Act::Edit(..) => match run(setting, Course::AtRest(cell)).await {
+                Ok(rest) if rest.hits == 0 => Ok(Verdict::NotTried(NotTried::HitNothing)),
+                Ok(rest) => self.disturbed(setting, &rest, cell).await,
+                Err(error) => Ok(Verdict::Differs(vec![format!("already when the command is at rest: {error}")])),
+            },
+            _ => self.disturbed(setting, clean, cell).await,
+        }
+    }
+
+    /// Compares a run with a disturbance with one without it.
+    async fn disturbed(&self, setting: &Setting<'_>, clean: &Observed, cell: &Cell) -> Result<Verdict, Error> {
+        let seen = run(setting, Course::Disturbed(cell, &clean.objects)).await?;
         let differences = differences(clean, &seen, self.scenario.check.is_some());
         Ok(match differences.is_empty() {
             _ if seen.hits == 0 => Verdict::NotTried(NotTried::HitNothing),

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use base::clock;
-use embed::{Fault, Workspace, json};
+use embed::{Fault, json};
 use machinery::{Text, Value};
 
-use super::cells::{Act, Cell, Moment};
+use super::cells::{Act, Cell, Edit, Moment, Steps};
 use super::record::{Record, StepRecord};
 use super::scenario::{Check, Scenario, Step, evaluate};
 use crate::compare::{Ignored, LEFT_OUT, ObjectKey, Objects, compare};
@@ -31,17 +31,8 @@ pub struct Pace {
     pub watches: Option<u64>,
 }
 
-/// What cells are compared with, if there is no check.
-pub struct Expected {
-    /// The objects after each step without faults.
-    pub steps: Vec<Objects>,
-    /// The uids of the objects that the runs begin with.
-    pub kept: HashSet<Text>,
-    /// What differs without faults shows nothing.
-    pub ignored: Ignored,
-}
-
 /// What all runs of a trial have in common.
+#[derive(Clone)]
 pub struct Setting<'a> {
     pub scenario: &'a Scenario,
     /// The state in which every run begins.
@@ -49,8 +40,20 @@ pub struct Setting<'a> {
     pub pace: Pace,
     pub clients: Vec<Text>,
     pub seed: u64,
-    /// None in the runs without faults.
-    pub expected: Option<Expected>,
+    /// The uids of the objects that the runs begin with.
+    pub kept: HashSet<Text>,
+    /// What differs without faults shows nothing.
+    pub ignored: Ignored,
+}
+
+/// What happens in a run.
+#[derive(Clone, Copy)]
+pub enum Course<'a> {
+    Clean,
+    /// The edit of a cell happens when its step has settled.
+    AtRest(&'a Cell),
+    /// The disturbance of a cell. The objects after each step are those that are expected.
+    Disturbed(&'a Cell, &'a [Objects]),
 }
 
 /// What a run has shown.
@@ -60,7 +63,7 @@ pub struct Observed {
     pub hits: u64,
     /// The failures that were seen, each with its step.
     pub symptoms: Vec<Symptom>,
-    /// The objects after each step, of a run without faults.
+    /// The objects after each step, of a run that is not disturbed.
     pub objects: Vec<Objects>,
     pub record: Record,
     /// The suspicious requests after all steps, by check.
@@ -77,6 +80,16 @@ pub struct Symptom {
     pub text: String,
 }
 
+impl Course<'_> {
+    /// What happens in a step.
+    fn in_step(self, step: usize) -> Self {
+        match self {
+            Course::AtRest(cell) | Course::Disturbed(cell, _) if !cell.disturbs(step) => Course::Clean,
+            course => course,
+        }
+    }
+}
+
 /// A command that is started again when it has ended, as a Deployment would do.
 struct Supervised {
     command: Command,
@@ -90,7 +103,7 @@ struct Supervised {
 /// A run in progress.
 struct Run<'a> {
     setting: &'a Setting<'a>,
-    cell: Option<&'a Cell>,
+    course: Course<'a>,
     fork: Fork,
     /// That of the current step.
     patience: Patience,
@@ -102,8 +115,8 @@ struct Run<'a> {
     lasting: Option<Fault>,
 }
 
-/// Runs the scenario. An error is one of the scenario if there is no cell; in a cell, symptoms have it.
-pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed, Error> {
+/// Runs the scenario. If it is disturbed, symptoms have its errors.
+pub async fn run(setting: &Setting<'_>, course: Course<'_>) -> Result<Observed, Error> {
     let fork = setting.prepared.fork().await?;
     let seed = Value::Int(i64::try_from(setting.seed).unwrap_or_default());
     let clock = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Clock", "metadata": {"name": "clock"},
@@ -121,7 +134,8 @@ pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed,
     let supervised = Supervised { command, running: None, endings: vec![], before: 0 };
     let observed = Observed::default();
     let patience = Patience { quiet: Duration::ZERO, timeout: setting.pace.timeout };
-    let mut run = Run { setting, cell, fork: fork.clone(), patience, supervised, observed, gate: None, lasting: None };
+    let mut run =
+        Run { setting, course, fork: fork.clone(), patience, supervised, observed, gate: None, lasting: None };
     let done = run.all().await;
     let observed = std::mem::take(&mut run.observed);
     drop(run);
@@ -131,7 +145,13 @@ pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed,
 
 impl Run<'_> {
     async fn all(&mut self) -> Result<(), Error> {
-        let last = self.setting.scenario.steps.len();
+        let mut last = self.setting.scenario.steps.len();
+        if let Course::AtRest(cell) | Course::Disturbed(cell, _) = self.course
+            && let (Act::Edit(..), Steps::One(step)) = (&cell.act, cell.steps)
+        {
+            // later steps may need what the user has deleted
+            last = step.min(last);
+        }
         for step in 0..=last {
             let done = self.step(step).await;
             self.blame(step, done)?;
@@ -148,7 +168,7 @@ impl Run<'_> {
         match done {
             Err(
                 error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. } | Error::Refused(_)),
-            ) if self.cell.is_some() => {
+            ) if self.cell().is_some() => {
                 // the failure has ended the step before its hits were counted; repetitions show whether it was chance
                 self.observed.hits += 1;
                 self.symptom(step, error.to_string());
@@ -188,9 +208,17 @@ impl Run<'_> {
         self.observed.symptoms.push(Symptom { step, text });
     }
 
+    /// The cell that disturbs this run.
+    fn cell(&self) -> Option<&Cell> {
+        match self.course {
+            Course::Disturbed(cell, _) => Some(cell),
+            _ => None,
+        }
+    }
+
     /// Whether this step is disturbed by an act.
     fn act(&self, step: usize) -> Option<&Act> {
-        self.cell.filter(|cell| cell.disturbs(step)).map(|cell| &cell.act)
+        self.cell().filter(|cell| cell.disturbs(step)).map(|cell| &cell.act)
     }
 
     async fn step(&mut self, step: usize) -> Result<(), Error> {
@@ -205,13 +233,13 @@ impl Run<'_> {
         } else {
             performing = self.begin(step).await?;
         }
-        if let (Some(fault), Some(Act::Kill(_, moment, _))) = (&fault, self.act(step)) {
-            self.kill_at(*moment, fault, performing.as_ref()).await?;
+        if let (Some(fault), Some(act @ (Act::Kill(..) | Act::Edit(..)))) = (&fault, self.act(step).cloned().as_ref()) {
+            self.interrupt(act, fault, performing.as_ref()).await?;
         }
         self.finish(step, performing).await?;
         let performed = clock::instant();
         match (fault, self.act(step)) {
-            (Some(_), Some(Act::Kill(..))) => {}
+            (Some(_), Some(Act::Kill(..) | Act::Edit(..))) => {}
             (Some(fault), _) => {
                 self.settle().await?;
                 self.observed.hits += fault.hits().await?;
@@ -228,12 +256,20 @@ impl Run<'_> {
         if let Some(Act::StaleStart(..)) = self.act(step) {
             self.start_stale().await?;
         }
+        if let Course::AtRest(Cell { act: Act::Edit(_, edit, object), .. }) = self.course.in_step(step) {
+            self.edit(*edit, object).await?;
+            self.settle().await?;
+        }
         if self.gate.is_some_and(|last| step >= last) {
             self.open_gate().await?;
         }
         self.ended(step);
         self.note().await?;
-        let is_early = self.cell.is_some_and(|cell| cell.begins_after(step));
+        if self.cell().is_none() {
+            let objects = self.objects().await?;
+            self.observed.objects.push(objects);
+        }
+        let is_early = self.cell().is_some_and(|cell| cell.begins_after(step));
         if is_early || self.lasting.is_some() || self.gate.is_some() {
             return Ok(());
         }
@@ -242,7 +278,7 @@ impl Run<'_> {
 
     /// Sets up the disturbance of a step. Returns a fault that ends with the step.
     async fn disturb(&mut self, step: usize) -> Result<Option<Fault>, Error> {
-        let Some(cell) = self.cell.filter(|cell| cell.disturbs(step)) else { return Ok(None) };
+        let Course::Disturbed(cell, _) = self.course.in_step(step) else { return Ok(None) };
         let spec = cell.act.spec(&self.setting.clients, cell.count);
         match &cell.act {
             Act::Held(_) => {
@@ -258,6 +294,10 @@ impl Run<'_> {
                 Ok(None)
             }
             Act::StaleStart(..) => Ok(None),
+            Act::Release(_) => {
+                self.observed.hits += 1;
+                Ok(None)
+            }
             Act::Recipe(..) | Act::Forbidden(_) if cell.disturbs(0) && cell.disturbs(1) => {
                 if self.lasting.is_none() {
                     self.lasting = Some(self.fork.workspace().fault(spec).await?);
@@ -306,7 +346,7 @@ impl Run<'_> {
         let Some(ending) = running.ending().filter(|ending| !ending.is_success()) else { return Ok(()) };
         let failure = running.failure(ending);
         self.supervised.endings.push(ending);
-        if self.cell.is_none() || self.supervised.endings.len() > limits::RESTARTS_MAX {
+        if self.cell().is_none() || self.supervised.endings.len() > limits::RESTARTS_MAX {
             return Err(failure);
         }
         self.start().await
@@ -319,7 +359,7 @@ impl Run<'_> {
             let patience = self.patience;
             let settled = async {
                 match self.gate {
-                    Some(_) => self.settle_held().await,
+                    Some(_) => self.fork.settle_held(patience).await,
                     None => self.fork.settle(patience).await,
                 }
             };
@@ -333,22 +373,6 @@ impl Run<'_> {
         }
     }
 
-    /// Settles although a gate holds events.
-    async fn settle_held(&self) -> Result<(), Error> {
-        let Patience { quiet, timeout } = self.patience;
-        let text = |duration: Duration| format!("{}ms", duration.as_millis());
-        let settle = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle",
-            "metadata": {"name": "settle"}, "spec": {"quiet": (text(quiet)), "timeout": (text(timeout.min(limits::SETTLE_SLICE))), "held": "Ignore"}});
-        let settled = self.fork.workspace().post(&format!("{TESTING}/settles"), &settle).await?;
-        match settled.is_true_at(&["status", "settled"]) {
-            true => Ok(()),
-            false => {
-                let waits_for = settled.str_at(&["status", "message"]).to_owned();
-                Err(Error::NeverSettled { waits_for, within: timeout })
-            }
-        }
-    }
-
     async fn open_gate(&mut self) -> Result<(), Error> {
         let path = format!("{TESTING}/gates/late");
         let gate = self.fork.workspace().get(&path).await?;
@@ -358,8 +382,9 @@ impl Run<'_> {
         self.settle().await
     }
 
-    /// Kills the command when its write arrives, before or after the commit, and starts it again.
-    async fn kill_at(&mut self, moment: Moment, fault: &Fault, step: Option<&RunningCommand>) -> Result<(), Error> {
+    /// When a write of the command arrives, kills the command before or after the commit, and starts it again; or edits an
+    /// object after the commit.
+    async fn interrupt(&mut self, act: &Act, fault: &Fault, step: Option<&RunningCommand>) -> Result<(), Error> {
         let patience = self.patience;
         let hit = async {
             while fault.hits().await? == 0 {
@@ -382,30 +407,42 @@ impl Run<'_> {
         if !is_hit? {
             return Ok(fault.clone().delete().await?);
         }
-        self.observed.hits += 1;
-        match moment {
-            Moment::BeforeCommit => {
-                self.supervised.running = None;
-                fault.clone().delete().await?;
-            }
-            Moment::AfterCommit => {
-                // it is stopped while the request is handled, so that it never sees the response
-                if let Some(running) = &self.supervised.running {
-                    running.pause();
-                }
-                fault.clone().delete().await?;
-                let committed = Patience { quiet: limits::BEGIN_LOOK, timeout: limits::READY };
-                let _ = self.fork.settle(committed).await;
-                self.supervised.running = None;
-            }
+        if let Act::Kill(_, Moment::BeforeCommit, _) = act {
+            self.supervised.running = None;
         }
+        // it is stopped while the request is handled, so that it does not see the response yet
+        self.supervised.running.iter().for_each(RunningCommand::pause);
+        fault.clone().delete().await?;
+        if self.supervised.running.is_some() {
+            let committed = Patience { quiet: limits::BEGIN_LOOK, timeout: limits::READY };
+            let _ = self.fork.settle(committed).await;
+        }
+        if let Act::Edit(_, edit, object) = act {
+            self.edit(*edit, object).await?;
+            self.supervised.running.iter().for_each(RunningCommand::resume);
+            return Ok(());
+        }
+        self.observed.hits += 1;
         self.start().await?;
         self.ready().await
     }
 
+    /// Edits an object as a user would do, if it exists.
+    async fn edit(&mut self, edit: Edit, object: &ObjectKey) -> Result<(), Error> {
+        let kinds = self.fork.kinds().await?;
+        let Some(kind) = kinds.iter().find(|kind| kind.resource == object.resource.as_str()) else { return Ok(()) };
+        let path = kind.path(&object.namespace, &object.name);
+        let edited = match edit {
+            Edit::Deletes => self.fork.workspace().delete_object(&path).await,
+            Edit::Unlabels => self.fork.workspace().patch(&path, &json!({"metadata": {"labels": null}})).await,
+        };
+        self.observed.hits += u64::from(edited.is_ok());
+        Ok(())
+    }
+
     /// Starts the command again, for which time has gone back: its first lists lack the changes of the step.
     async fn start_stale(&mut self) -> Result<(), Error> {
-        let Some(cell) = self.cell else { return Ok(()) };
+        let Some(cell) = self.cell() else { return Ok(()) };
         let spec = cell.act.spec(&self.setting.clients, cell.count);
         let matched = spec.get("match").cloned().unwrap_or_default();
         let stale = self.fork.workspace().fault(spec).await?;
@@ -458,8 +495,12 @@ impl Run<'_> {
         }
     }
 
-    /// Notes how the command has ended by itself.
+    /// Notes how the command has ended by itself. One that gives up since a request of its start fails shows nothing: it is
+    /// started again, as by a Deployment.
     fn ended(&mut self, step: usize) {
+        if step == 0 && matches!(self.act(step), Some(Act::Request(..))) {
+            self.supervised.endings.clear();
+        }
         if let Some(ending) = self.supervised.endings.last() {
             let text = format!("the command ended with {ending}, and was started again");
             self.symptom(step, text);
@@ -506,18 +547,26 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The objects, without labels that a user has removed: the command may restore them whenever it writes the object.
+    async fn objects(&self) -> Result<Objects, Error> {
+        let mut objects = self.fork.objects().await?;
+        if let Course::AtRest(cell) | Course::Disturbed(cell, _) = self.course
+            && let Act::Edit(_, Edit::Unlabels, key) = &cell.act
+            && let Some(object) = objects.get_mut(key)
+        {
+            object.remove_at(&["metadata", "labels"]);
+        }
+        Ok(objects)
+    }
+
     /// Runs the check once, or compares the objects with those of the runs without faults. Returns a line for each difference.
     async fn look(&mut self, step: usize) -> Result<Vec<String>, Error> {
         match &self.setting.scenario.check {
             None => {
-                let objects = self.fork.objects().await?;
-                let Some(expected) = &self.setting.expected else {
-                    self.observed.objects.push(objects);
-                    return Ok(vec![]);
-                };
-                let found =
-                    expected.steps.get(step).map(|old| compare(old, &objects, &expected.kept, &expected.ignored));
-                Ok(found.unwrap_or_default().iter().map(ToString::to_string).collect())
+                let Course::Disturbed(_, expected) = self.course else { return Ok(vec![]) };
+                let Some(expected) = expected.get(step) else { return Ok(vec![]) };
+                let found = compare(expected, &self.objects().await?, &self.setting.kept, &self.setting.ignored);
+                Ok(found.iter().map(ToString::to_string).collect())
             }
             Some(Check::Expression(text, program)) => {
                 let mut objects = self.fork.objects().await?;
@@ -544,12 +593,4 @@ impl Run<'_> {
             }
         }
     }
-}
-
-/// Applies manifests to the state in which runs begin.
-pub async fn prepare(workspace: &Workspace, paths: &[String]) -> Result<(), Error> {
-    if !paths.is_empty() {
-        workspace.apply(paths).await?;
-    }
-    Ok(())
 }
