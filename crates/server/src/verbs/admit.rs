@@ -207,8 +207,7 @@ pub fn write_options(kind: &'static str, options: &WriteOptions) -> Value {
 pub fn delete_options(options: &DeleteOptions) -> Value {
     let mut out = options_of("DeleteOptions", options.dry_run);
     if let Some(seconds) = options.grace_period_seconds {
-        // as in kube-apiserver, a negative grace period is one second
-        out.insert("gracePeriodSeconds", Value::Int(if seconds < 0 { 1 } else { seconds }));
+        out.insert("gracePeriodSeconds", Value::Int(seconds));
     }
     if let Some(orphan) = options.orphan_dependents {
         out.insert("orphanDependents", Value::from(orphan));
@@ -222,7 +221,7 @@ pub fn delete_options(options: &DeleteOptions) -> Value {
             preconditions.insert(key, Value::String(value.clone()));
         }
     }
-    if !preconditions.is_empty() {
+    if options.has_preconditions {
         out.insert("preconditions", Value::Object(preconditions));
     }
     Value::Object(out)
