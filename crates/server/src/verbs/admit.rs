@@ -106,6 +106,19 @@ impl Admit<'_> {
         }
     }
 
+    /// Asks policies and webhooks about a connection. What they change has no effect, since nothing is connected.
+    pub async fn connect(&self, options: Value) -> Result<(), Status> {
+        let admission = &self.context.admission;
+        if !self.request.admitted || admission.none_mutate() && admission.none_validate() {
+            return Ok(());
+        }
+        let warn = |warning: String| self.request.warn(warning);
+        let attributes = self.attributes(Some(&options), None, &warn);
+        let changed = Box::pin(admission.mutate(&attributes, Some(options.clone()))).await?;
+        let attributes = self.attributes(changed.as_ref(), None, &warn);
+        Box::pin(admission.validate(&attributes)).await
+    }
+
     /// Checks the types of an object that admission has changed, and normalizes its defaults and managedFields.
     fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
