@@ -32,7 +32,7 @@ export interface KubernetesObject {
 
 /** Fields of the specification of a workspace; see `pintle workspace create --help`. */
 export interface WorkspaceSpec {
-  from?: { workspace: string; resourceVersion?: string };
+  from?: { workspace: string; resourceVersion?: string; origin?: boolean };
   template?: boolean;
   ttl?: string | null;
   [field: string]: unknown;

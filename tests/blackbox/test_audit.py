@@ -82,9 +82,10 @@ def test_levels_and_stages(launch):
         assert forbidden["annotations"]["authorization.k8s.io/decision"] == "forbid", forbidden
         assert (forbidden["responseStatus"]["code"], forbidden["responseStatus"]["reason"]) == (403, "Forbidden"), forbidden
         assert forbidden["sourceIPs"] == ["10.1.2.3", "127.0.0.1"], forbidden
-        unknown = server.last("/version")
+        unknown = server.last("/version", "ResponseStarted")
         assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer", unknown
         assert (unknown["responseStatus"]["code"], unknown["user"]) == (401, {}), unknown
+        assert not [event for event in server.events("/version") if event["stage"] == "ResponseComplete"], "as in kube-apiserver"
         assert not server.events("/readyz")
         text = server.log.read_text()
         assert "hidden" not in text and TOKEN not in text, "the content of Secrets is not recorded"
@@ -128,8 +129,11 @@ def test_bodies_are_recorded(launch):
         assert event("OPTIONS", MAPS)["verb"] == ""
 
 
-def test_watches_have_three_stages(launch):
+def test_long_requests_have_three_stages(launch):
     with Audited(launch, {"level": "Metadata"}) as server:
+        server.request("GET", "/api/v1/namespaces/default/pods/none/log")
+        server.last("/log")
+        assert [event["stage"] for event in server.events("/log")] == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
         url = urlparse(server.url)
         watch = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
         watch.request("GET", MAPS + "?watch=1&timeoutSeconds=1", headers={"Authorization": "Bearer " + TOKEN})

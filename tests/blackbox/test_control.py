@@ -138,6 +138,7 @@ def test_invalid_webhook_responses(launch):
         "list": (b"[]", typed("array")),
         "kind": (review("Foo", "v1"), 'no kind "Foo" ' + scheme.format("v1")),
         "version": (review("AdmissionReview", "v2"), 'no kind "AdmissionReview" ' + scheme.format("v2")),
+        "older": (review("AdmissionReview", "v1beta1"), "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
         "boolean": ({"allowed": "yes"}, "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool"),
     }
     with launch() as certificates, Hooks(certificates) as hooks, launch() as server:

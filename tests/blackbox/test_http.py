@@ -301,8 +301,9 @@ def test_timeouts(launch):
     with launch("--request-timeout=300ms") as server:
         for query in ("", "?timeout=0", "?timeout=1h", "?timeout=20ms"):
             half = UnfinishedRequest(server, TOKEN, query)
-            status, response, _ = half.read_response()
+            status, response, headers = half.read_response()
             assert status == 504 and timeout in response and '"reason":"Timeout"' in response, (query, status, response)
+            assert headers["content-type"] == "text/plain; charset=utf-8", "as kube-apiserver responds"
             half.close()
         status, response, _ = server.request("GET", MAPS + "?timeout=soon", token="wrong")
         message = 'invalid timeout specified in the request URL - time: invalid duration "soon"'

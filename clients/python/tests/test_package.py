@@ -169,7 +169,7 @@ def test_a_source_is_loaded_by_a_flag(place, tmp_path):
     (tmp_path / "a.yaml").write_text(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, namespace: shop, uid: {uid}}}, data: {{x: '1'}}}}")
     path, merge = "/api/v1/namespaces/shop/configmaps/a", "application/merge-patch+json"
     with pintle_server.start(f"--from={tmp_path}", run="source") as server:
-        with server.workspace(**{"from": {"workspace": "default"}}) as workspace:
+        with server.workspace(from_={"workspace": "default"}) as workspace:
             assert workspace.request("GET", path)["metadata"]["uid"] == uid
             workspace.request("PATCH", path, {"data": {"x": "2"}}, merge)
             assert "changed ConfigMap shop/a" in workspace.changes()

@@ -9,7 +9,7 @@ use crate::flags::Engine;
 /// The file of a directory in which no store has been completed yet.
 const NEW: &str = "NEW";
 /// The parts of a store, which its engine judges.
-const STORE: [&str; 4] = ["FORMAT", "log", "log.tmp", "UNFINISHED"];
+const STORE: [&str; 5] = ["FORMAT", "log", "log.tmp", "UNFINISHED", "UNFINISHED.tmp"];
 
 /// The start of a server in a directory that may be new.
 pub struct FirstStart {

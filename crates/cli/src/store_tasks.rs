@@ -39,7 +39,11 @@ enum Checked<'a> {
 
 impl<'a> Checked<'a> {
     fn of(directory: &'a Path, backup: Option<&'a Path>) -> Checked<'a> {
-        backup.map_or(Checked::Directory(directory), Checked::Backup)
+        match backup {
+            Some(other) if other.is_dir() => Checked::Directory(other),
+            Some(file) => Checked::Backup(file),
+            None => Checked::Directory(directory),
+        }
     }
 }
 

@@ -70,7 +70,7 @@ use testing::Testing;
 pub use testing::{COMPARED_HEADERS, report_checks, report_meanings};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
-pub use verbs::{Addition, Provenance, StandIn};
+pub use verbs::{Addition, Provenance, StandIn, is_own};
 use workspaces::Workspaces;
 pub use workspaces::{WorkspaceConfig, is_pristine, kubeconfig, workspace_of, workspaces_in};
 

@@ -14,6 +14,7 @@ use flate2::write::GzEncoder;
 use machinery::{Value, yaml};
 
 use crate::capture::{Capture, Captured, Run};
+use crate::inputs;
 use crate::layouts::{self, LogKey};
 use crate::packed::PackedObject;
 
@@ -30,7 +31,7 @@ pub enum Secrets {
 }
 
 /// Writes a capture to a directory that does not exist or is empty, or to a compressed archive if the name ends in `.tar.gz` or `.tgz`.
-/// Returns the number of objects. Fails with a one-line message, and then leaves no archive.
+/// Returns the number of objects. Fails with a one-line message, and then leaves no archive, and a directory that cannot be read.
 pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, String> {
     let failed = |error: io::Error| format!("cannot write {}: {error}", to.display());
     let name = to.to_string_lossy();
@@ -39,7 +40,7 @@ pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, St
         if is_used || to.is_file() {
             return Err(format!("{name} exists: name a new or empty directory, or a file that ends in .tar.gz"));
         }
-        return files(capture, secrets, &mut Directory(to.to_owned())).map_err(failed);
+        return directory(capture, secrets, to).map_err(failed);
     }
     // a reader of the name never sees a part of the archive
     let unfinished = to.with_extension("gz.part");
@@ -51,6 +52,15 @@ pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, St
         let _ = std::fs::remove_file(&unfinished);
         failed(error)
     })
+}
+
+/// Writes the files of a directory, which is marked until all are there.
+fn directory(capture: &Capture, secrets: Secrets, to: &Path) -> io::Result<usize> {
+    let mut directory = Directory(to.to_owned());
+    directory.add(inputs::UNFINISHED, inputs::UNFINISHED_CAPTURE)?;
+    let count = files(capture, secrets, &mut directory)?;
+    std::fs::remove_file(to.join(inputs::UNFINISHED))?;
+    Ok(count)
 }
 
 fn archive(capture: &Capture, secrets: Secrets, path: &Path) -> io::Result<usize> {
@@ -184,6 +194,12 @@ mod tests {
             assert_eq!(text.contains("c2VjcmV0"), secrets == Secrets::Kept, "{text}");
             assert!(text.contains("\"k\":") && text.contains("\"uid\":\"u\""), "{text}");
         }
+        std::fs::write(directory.path().join("c").join(inputs::UNFINISHED), inputs::UNFINISHED_CAPTURE).unwrap();
+        let unfinished = Capture::read(&directory.path().join("c").to_string_lossy()).unwrap_err();
+        assert!(
+            unfinished.ends_with("a capture into it was not completed; remove it, and capture again"),
+            "{unfinished}"
+        );
         let again = write(&capture, &directory.path().join("c"), Secrets::Kept).unwrap_err();
         assert!(again.ends_with("name a new or empty directory, or a file that ends in .tar.gz"), "{again}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);

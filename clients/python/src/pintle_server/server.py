@@ -160,7 +160,9 @@ class Server:
             self.socket.parent.rmdir()
 
     def workspace(self, name: str | None = None, **spec: Any) -> Workspace:
-        """A new workspace, which is empty unless `spec` says otherwise; see `pintle workspace create --help`."""
+        """A new workspace, which is empty unless `spec` says otherwise; see `pintle workspace create --help`. `from`, which is a
+        keyword of Python, is `from_`."""
+        spec = {field.removesuffix("_"): value for field, value in spec.items()}
         name = name or f"w-{uuid.uuid4().hex[:12]}"
         # it can be used when the response comes
         kubeconfig = self.client.request("POST", f"/clusters/{name}", spec)

@@ -15,6 +15,8 @@ machinery::text_enum! {
         Create = "CREATE",
         Update = "UPDATE",
         Delete = "DELETE",
+        /// Of a Pod, Service or Node: streams and proxies.
+        Connect = "CONNECT",
     }
 }
 

@@ -10,6 +10,7 @@ mod webhook;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock;
@@ -86,7 +87,9 @@ impl Audit {
             return None;
         }
         let record = Mutex::new(Record::new(&subject, level, received_micros));
-        let context = AuditContext { audit: self.clone(), level, omitted, omits_managed_fields, record };
+        let is_unauthenticated = AtomicBool::new(false);
+        let context =
+            AuditContext { audit: self.clone(), level, omitted, omits_managed_fields, is_unauthenticated, record };
         context.record(Stage::RequestReceived);
         Some(Arc::new(context))
     }
@@ -120,6 +123,7 @@ pub struct AuditContext {
     level: Level,
     omitted: policy::Stages,
     omits_managed_fields: bool,
+    is_unauthenticated: AtomicBool,
     record: Mutex<Record>,
 }
 
@@ -192,9 +196,10 @@ impl AuditContext {
         self.response(|| status.clone());
     }
 
-    /// Records why authentication failed.
-    pub fn message(&self, message: &str) {
+    /// Records that authentication failed, and what was attempted.
+    pub fn unauthenticated(&self, message: &str) {
         self.change(|record| record.message = message.to_owned());
+        self.is_unauthenticated.store(true, Ordering::Relaxed);
     }
 
     /// Records the response code.
@@ -209,7 +214,9 @@ impl AuditContext {
 
     /// Records that a long-running response has started.
     pub fn started(&self) {
-        self.record(Stage::ResponseStarted);
+        if !self.is_unauthenticated.load(Ordering::Relaxed) {
+            self.record(Stage::ResponseStarted);
+        }
     }
 
     /// The object without the fields that are not recorded.
@@ -235,7 +242,9 @@ impl Drop for AuditContext {
             self.record(Stage::Panic);
         } else {
             self.change(|record| record.annotate_latency(clock::machine_micros()));
-            self.record(Stage::ResponseComplete);
+            // kube-apiserver records a refused authentication once, at this stage
+            let refused = self.is_unauthenticated.load(Ordering::Relaxed);
+            self.record(if refused { Stage::ResponseStarted } else { Stage::ResponseComplete });
         }
     }
 }

@@ -24,13 +24,16 @@ impl ReviewVersion {
         }
     }
 
-    /// The `apiVersion` of a review of this group.
-    pub fn api_version(self, group: &str) -> String {
-        let version = match self {
+    pub fn name(self) -> &'static str {
+        match self {
             ReviewVersion::V1 => "v1",
             ReviewVersion::V1beta1 => "v1beta1",
-        };
-        format!("{group}/{version}")
+        }
+    }
+
+    /// The `apiVersion` of a review of this group.
+    pub fn api_version(self, group: &str) -> String {
+        format!("{group}/{}", self.name())
     }
 }
 

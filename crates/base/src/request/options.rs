@@ -301,7 +301,7 @@ pub struct DeleteOptions {
     /// Whether an object that cannot be decoded may be deleted (KEP-3926).
     pub ignore_read_errors: bool,
     /// Whether preconditions are given. In a body, empty preconditions count as well.
-    has_preconditions: bool,
+    pub has_preconditions: bool,
 }
 
 impl DeleteOptions {
@@ -378,6 +378,8 @@ impl DeleteOptions {
         errors.extend(dry_run_error(dry_run));
         errors.extend(self.conflicts_with_ignored_read_errors());
         self.dry_run = !dry_run.is_empty();
+        // as in kube-apiserver, a negative grace period is one second
+        self.grace_period_seconds = self.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
         (self, errors)
     }
 

@@ -42,7 +42,10 @@ async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Object
     let fork = created.str_at(&["metadata", "name"]);
     let found = match super::ready(client, fork).await {
         Ok(_) => objects(client, fork).await,
-        Err(why) => Err(why),
+        Err(why) => match client.get(&super::path(name)).await?.code {
+            404 => Err(format!("there is no workspace {name:?}")),
+            _ => Err(why),
+        },
     };
     super::delete(client, fork).await?;
     found

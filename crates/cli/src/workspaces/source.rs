@@ -3,6 +3,7 @@
 use client::{JsonClient, Method};
 use embed::captures;
 use machinery::{Text, Value, json, names, value};
+use server::is_own;
 use sources::{Plan, Planned};
 
 use super::{WORKSPACES, delete, path, ready};
@@ -37,7 +38,9 @@ impl<'a> Origin<'a> {
 /// Creates the template `NAME-source` with the objects of sources as they are, and returns its name. `spec` is that of the workspace
 /// that is going to be forked from it.
 pub async fn template(client: &mut JsonClient, name: &str, spec: &Value, from: &[String]) -> Result<String, String> {
-    let plan = captures::read(from, Ok)?;
+    let mut plan = captures::read(from, Ok)?;
+    // a capture of Pintle has the definitions that every workspace has
+    plan.objects.retain(|one| !is_own(&one.group) && (one.plural != "customresourcedefinitions" || !is_own(&one.path)));
     print_error(&plan.summary());
     plan.problems.lines().into_iter().for_each(|line| print_error(&format!("skipped: {line}")));
     let template = format!("{name}-source");

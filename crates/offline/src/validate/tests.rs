@@ -506,18 +506,21 @@ async fn what_is_no_manifest_is_left_out_of_directories() {
         ("m/component.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [a.yaml]\n"),
         ("m/typo.yaml", typo),
         ("m/templates/b.yaml", &map("Bad_Name")),
+        ("m/overlay/kustomization.yaml", "patches:\n- path: ./part.yaml\n"),
+        ("m/overlay/part.yaml", &map("Bad_Name")),
+        ("m/overlay/patches/unused.yaml", &map("Bad_Name")),
     ]);
     let templates = || vec!["**/templates/".to_owned()];
     let no_version = "m/typo.yaml:2:18: this is not a Kubernetes object: it has no apiVersion";
     let settings = || Settings { ignored: templates(), ..inputs(&["m"]) };
     assert_eq!(findings(&files, settings()).await, [no_version]);
     let (report, outcome) = files.report(settings()).await;
-    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 6));
-    let line = "6 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/values.yaml, m/component.yaml and 3 more; see \
+    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 8));
+    let line = "8 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/values.yaml, m/component.yaml and 5 more; see \
                 --strict-files\n";
     assert!(report.contains(line), "{report}");
     let strict = Settings { others: Others::Reported, ..settings() };
-    assert_eq!(files.report(strict).await.1.summary.errors, 7);
+    assert_eq!(files.report(strict).await.1.summary.errors, 9);
     // what is named is meant
     assert_eq!(files.report(inputs(&["m/chart/values.yaml"])).await.1.summary.errors, 1);
 }

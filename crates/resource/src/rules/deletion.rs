@@ -68,6 +68,7 @@ pub enum Propagation {
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
+const GRACE: [&str; 2] = ["metadata", "deletionGracePeriodSeconds"];
 
 /// Whether an object is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
@@ -76,7 +77,7 @@ pub fn is_deleting(object: &Value) -> bool {
 
 /// The seconds for which an object that is being deleted gracefully stays.
 pub fn grace_seconds(object: &Value) -> i64 {
-    object.int_at(&["metadata", "deletionGracePeriodSeconds"])
+    object.int_at(&GRACE)
 }
 
 impl Deletion {
@@ -93,28 +94,29 @@ impl Deletion {
         grace: None,
     };
 
-    /// Marks an object of a kind that is deleted gracefully; `now` is in seconds since 1970.
-    pub fn mark_gracefully(&self, object: &mut Value, given: Option<i64>, now: i64) -> Grace {
+    /// How gracefully a stored object is deleted, with `gracePeriodSeconds` of the request.
+    pub fn grace_of(&self, object: &Value, given: Option<i64>) -> Grace {
         let Some(grace) = self.grace else { return Grace::None };
-        let path = ["metadata", "deletionGracePeriodSeconds"];
-        let pending = object.at(&path).and_then(Value::as_int);
-        let (seconds, until) = match (is_deleting(object), pending, given) {
-            (true, None, _) => return Grace::None,
-            (true, Some(pending), Some(given)) if given < pending => {
-                let until = machinery::time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"]))
-                    .map(|(seconds, _)| seconds);
-                (given, until.unwrap_or(now) - pending + given)
-            }
-            (true, Some(_), _) => return Grace::Pending,
-            (false, ..) => {
-                let seconds = grace(object, given);
-                set_deletion_time(object, "");
-                (seconds, now.saturating_add(seconds))
-            }
+        let pending = object.at(&GRACE).and_then(Value::as_int);
+        match (is_deleting(object), pending, given) {
+            (true, None, _) => Grace::None,
+            (true, Some(pending), Some(given)) if given < pending => Grace::Seconds(given),
+            (true, Some(_), _) => Grace::Pending,
+            (false, ..) => Grace::Seconds(grace(object, given)),
+        }
+    }
+
+    /// Marks an object that is deleted gracefully; `now` is in seconds since 1970.
+    pub fn mark_gracefully(&self, object: &mut Value, grace: Grace, now: i64) {
+        let Grace::Seconds(seconds) = grace else { return };
+        let until = if set_deletion_time(object, "") {
+            now.saturating_add(seconds)
+        } else {
+            let until = machinery::time::parse_rfc3339(object.str_at(&["metadata", "deletionTimestamp"]));
+            until.map_or(now, |(until, _)| until) - grace_seconds(object) + seconds
         };
         object.set_at(&["metadata", "deletionTimestamp"], Value::from(machinery::time::rfc3339(until)));
-        object.set_at(&path, Value::Int(seconds));
-        Grace::Seconds(seconds)
+        object.set_at(&GRACE, Value::Int(seconds));
     }
 
     /// Whether finalizers, in metadata or elsewhere, block the removal of an object.
@@ -161,7 +163,7 @@ impl Deletion {
 /// Sets `deletionTimestamp`, a grace period of 0, and increments the generation, once.
 pub fn begin_deletion(object: &mut Value, now: &str) {
     if set_deletion_time(object, now) {
-        object.set_at(&["metadata", "deletionGracePeriodSeconds"], Value::Int(0));
+        object.set_at(&GRACE, Value::Int(0));
     }
 }
 

@@ -13,8 +13,7 @@ use base::task::Trace;
 use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
-use machinery::status::Reason;
-use machinery::{Release, Status, Text, Value};
+use machinery::{Release, Text, Value};
 use objects::Stored;
 
 use super::arrival::Arrival;
@@ -211,7 +210,7 @@ impl Edge {
         // a tap must be able to read its copy
         reply.gzip &= tap.is_none();
         let received = clock::machine_micros();
-        let watching = info.verb == Verb::Watch;
+        let (watching, is_long_running) = (info.verb == Verb::Watch, info.is_long_running());
         let mut log = RequestLog::begin(&parts, client.address, watching);
         let arrival = Arrival { client, parts: &parts, audit_id, received };
         let mut response = match self.authorize_request(&arrival, info, &mut reply).await {
@@ -225,7 +224,7 @@ impl Edge {
                         let (address, authorized) = (client.address, &entry.authorized);
                         let relayed = Box::pin(self.relay(&remote, authorized, &mut parts, address, audit_id, body));
                         let relayed = in_time(until, relayed, reply.trace_context).await;
-                        relayed.unwrap_or_else(|_| out_of_time(&reply))
+                        relayed.unwrap_or_else(|_| out_of_time())
                     }
                     None => {
                         let response =
@@ -246,6 +245,9 @@ impl Edge {
         }
         if let Some(audit_context) = &reply.audit_context {
             audit_context.code(response.status().as_u16());
+            if is_long_running {
+                audit_context.started();
+            }
         }
         if let Some(span) = &mut reply.span {
             span.set_status(response.status().as_u16());
@@ -283,7 +285,7 @@ impl Edge {
             }
             _ => in_time(until, Box::pin(self.clone().handle(authorized, headers, body, reply)), trace_context).await,
         };
-        handled.unwrap_or_else(|_| out_of_time(reply))
+        handled.unwrap_or_else(|_| out_of_time())
     }
 
     /// Upgrades a successful watch to a WebSocket if the client requests it.
@@ -313,9 +315,16 @@ async fn in_time(
     }
 }
 
-pub(super) fn out_of_time(reply: &Reply) -> HttpResponse {
+/// The response at the deadline. As in kube-apiserver it has one form, whatever the client accepts.
+pub(super) fn out_of_time() -> HttpResponse {
     let message = "Timeout: request did not complete within the allotted timeout";
-    reply.status(&Status::new(Reason::Timeout, message))
+    let status = format!(
+        r#"{{"metadata":{{}},"status":"Failure","message":"{message}","reason":"Timeout","details":{{}},"code":504}}"#
+    );
+    let mut response = Response::new(Body::Full(format!("{status}\n").into()));
+    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    set(response.headers_mut(), "content-type", "text/plain; charset=utf-8");
+    response
 }
 
 /// The id of a request in audit events and in the log, which the client may choose.

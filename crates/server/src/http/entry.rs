@@ -147,7 +147,7 @@ impl Edge {
         let dequeued = clock::instant();
         let authorized = pin!(self.authorize(user, info));
         let authorized = trace::at(reply.trace_context, authorized);
-        let authorized = tokio::time::timeout_at(until, authorized).await.map_err(|_| out_of_time(reply))?;
+        let authorized = tokio::time::timeout_at(until, authorized).await.map_err(|_| out_of_time())?;
         if let Some(audit_context) = &reply.audit_context {
             audit_context.took(Layer::Queue, dequeued - queued);
             audit_context.took(Layer::Authorization, dequeued.elapsed());
@@ -175,7 +175,7 @@ impl Edge {
         let (client, headers) = (arrival.client, &arrival.parts.headers);
         let mut remarks = CredentialWarnings::default();
         let identified = tokio::time::timeout_at(until, self.identify(client, headers, info, &mut remarks)).await;
-        let identified = identified.map_err(|_| out_of_time(reply))?;
+        let identified = identified.map_err(|_| out_of_time())?;
         if self.config.audit.is_on() {
             reply.audit_context = self.record(arrival, info, identified.as_ref().ok());
         }
@@ -188,7 +188,7 @@ impl Edge {
         identified.map_err(|status| {
             let response = reply.status(&status);
             if let Some(audit_context) = &reply.audit_context {
-                audit_context.message(&authentication::attempted(&client.certificate, headers));
+                audit_context.unauthenticated(&authentication::attempted(&client.certificate, headers));
             }
             response
         })
@@ -206,7 +206,7 @@ impl Edge {
         let headers = &arrival.parts.headers;
         let impersonated = self.impersonation.impersonate(&self.context.authorizer, &user, info, headers);
         let impersonated = trace::at(reply.trace_context, impersonated);
-        let impersonated = tokio::time::timeout_at(until, impersonated).await.map_err(|_| out_of_time(reply))?;
+        let impersonated = tokio::time::timeout_at(until, impersonated).await.map_err(|_| out_of_time())?;
         let Some(impersonated) = impersonated.map_err(|status| reply.status(&status))? else { return Ok(user) };
         if let Some(audit_context) = &reply.audit_context {
             audit_context.impersonated(&impersonated.user, impersonated.constraint);

@@ -37,11 +37,11 @@ pub fn refusal(version: Version, method: &Method, headers: &HeaderMap) -> Option
     Some(response)
 }
 
-/// The name before `domain` in the host of a request, which may have a port.
+/// The name before `domain` in the host of a request, which may have a port, and the dot of a complete name.
 fn label(host: &str, domain: &str) -> Option<String> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let host = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(host, _)| host);
-    let (label, rest) = host.split_once('.')?;
+    let (label, rest) = host.strip_suffix('.').unwrap_or(host).split_once('.')?;
     (!label.is_empty() && rest.eq_ignore_ascii_case(domain)).then(|| label.to_ascii_lowercase())
 }
 
@@ -79,6 +79,7 @@ mod tests {
         let cases = [
             ("a.w.example:6443", None, Some("a")),
             ("A.W.example", None, Some("a")),
+            ("a.w.example.:6443", None, Some("a")),
             ("a.w.example", Some("b.w.example"), Some("a")),
             ("127.0.0.1:6443", Some("b.w.example"), Some("b")),
             ("127.0.0.1:6443", None, None),

@@ -152,7 +152,6 @@ impl Edge {
     async fn watch(&self, request: Arc<Request>, headers: &HeaderMap, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served))?;
         let running = RunningWatch::begin(&self.context, &request);
-        let audit_context = request.audit_context.clone();
         let mut watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
         if accepted.media == Media::Yaml {
             return Err(negotiate::stream_not_acceptable(self.served));
@@ -174,10 +173,6 @@ impl Edge {
             .ok_or_else(|| negotiate::stream_not_acceptable(self.served))?;
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
-        }
-        if let Some(audit_context) = &audit_context {
-            audit_context.code(StatusCode::OK.as_u16());
-            audit_context.started();
         }
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         self.intercept_watch(&watch.request.clone(), agent, &mut watch);

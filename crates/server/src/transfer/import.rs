@@ -55,17 +55,17 @@ pub fn check(
 ) -> Result<Checked, String> {
     let damaged = |why: &str| format!("the file is corrupt: {why}");
     let decode = |line: &[u8]| machinery::value::decode(line).map_err(|error| damaged(&error.to_string()));
-    let Some(body) = file.strip_suffix(b"\n") else {
-        return Err(match file.is_empty() {
-            true => "the file is empty; write it with \"pintle export\"".to_owned(),
-            false => damaged("it ends within a line"),
-        });
-    };
-    let first = file.split(|b| *b == b'\n').next().unwrap_or_default();
-    let header = decode(first).map_err(|why| format!("{why}; a file of \"pintle export\" is wanted"))?;
-    if header.str_at(&["format"]) != FORMAT {
-        return Err(format!("the file has format {:?}, and this version reads {FORMAT:?}", header.str_at(&["format"])));
+    if file.is_empty() {
+        return Err("the file is empty; write it with \"pintle export\"".to_owned());
     }
+    let first = file.split(|b| *b == b'\n').next().unwrap_or_default();
+    let header = decode(first).unwrap_or_default();
+    match header.str_at(&["format"]) {
+        FORMAT => {}
+        "" => return Err("the file does not begin as one of \"pintle export\" does".to_owned()),
+        other => return Err(format!("the file has format {other:?}, and this version reads {FORMAT:?}")),
+    }
+    let body = file.strip_suffix(b"\n").ok_or_else(|| damaged("it ends within a line"))?;
     let end = body.iter().rposition(|b| *b == b'\n').ok_or_else(|| damaged("it has one line"))? + 1;
     let mut sum = digest::Sha256::default();
     sum.update(&file[..end]);

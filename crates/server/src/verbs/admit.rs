@@ -106,6 +106,19 @@ impl Admit<'_> {
         }
     }
 
+    /// Asks policies and webhooks about a connection. What they change has no effect, since nothing is connected.
+    pub async fn connect(&self, options: Value) -> Result<(), Status> {
+        let admission = &self.context.admission;
+        if !self.request.admitted || admission.none_mutate() && admission.none_validate() {
+            return Ok(());
+        }
+        let warn = |warning: String| self.request.warn(warning);
+        let attributes = self.attributes(Some(&options), None, &warn);
+        let changed = Box::pin(admission.mutate(&attributes, Some(options.clone()))).await?;
+        let attributes = self.attributes(changed.as_ref(), None, &warn);
+        Box::pin(admission.validate(&attributes)).await
+    }
+
     /// Checks the types of an object that admission has changed, and normalizes its defaults and managedFields.
     fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
@@ -207,8 +220,7 @@ pub fn write_options(kind: &'static str, options: &WriteOptions) -> Value {
 pub fn delete_options(options: &DeleteOptions) -> Value {
     let mut out = options_of("DeleteOptions", options.dry_run);
     if let Some(seconds) = options.grace_period_seconds {
-        // as in kube-apiserver, a negative grace period is one second
-        out.insert("gracePeriodSeconds", Value::Int(if seconds < 0 { 1 } else { seconds }));
+        out.insert("gracePeriodSeconds", Value::Int(seconds));
     }
     if let Some(orphan) = options.orphan_dependents {
         out.insert("orphanDependents", Value::from(orphan));
@@ -222,7 +234,7 @@ pub fn delete_options(options: &DeleteOptions) -> Value {
             preconditions.insert(key, Value::String(value.clone()));
         }
     }
-    if !preconditions.is_empty() {
+    if options.has_preconditions {
         out.insert("preconditions", Value::Object(preconditions));
     }
     Value::Object(out)

@@ -4,16 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::admission::Operation;
 use base::clock;
 use base::request::parse_int;
 use machinery::field::{FieldError, FieldPath};
 use machinery::status::Reason;
-use machinery::time::parse_rfc3339;
-use machinery::{Release, Status, Value};
+use machinery::time::{normal_time, parse_rfc3339};
+use machinery::types::{Container, GoBase, Printed, go_struct};
+use machinery::{Map, Release, Status, Value};
 use objects::Stored;
 use resource::builtin::Connect;
 use tokio::net::TcpStream;
 
+use super::admit::Admit;
 use super::context::Context;
 use super::request::{Request, check_key};
 use crate::limits;
@@ -24,6 +27,11 @@ pub async fn connect(context: &Context, request: &Request, connect: Connect) -> 
         return Err(Status::bad_request("dryRun is not supported"));
     }
     check_key(request.resource.namespaced.then(|| request.namespace().as_str()), request.name())?;
+    if let Connect::Streams(kind) | Connect::Proxy(kind) = connect {
+        let (operation, name) = (Operation::Connect, request.name());
+        let admit = Admit { context, request, operation, name, options: &Value::Null, dry_run: false };
+        admit.connect(options(request, kind)?).await?;
+    }
     match connect {
         Connect::Log => {
             check_log_options(request)?;
@@ -75,6 +83,45 @@ pub fn container_log(request: &Request) -> Result<(String, WantedLog), Status> {
     Ok((container(request, &pod)?, WantedLog { tail: number("tailLines")?, since, bytes: number("limitBytes")? }))
 }
 
+/// The options of a connection, as admission sees them.
+fn options(request: &Request, kind: &str) -> Result<Value, Status> {
+    let mut options = Map::new();
+    options.insert("kind", Value::from(kind));
+    options.insert("apiVersion", Value::from("v1"));
+    let of = go_struct(&format!("core.v1.{kind}"));
+    for field in of.map_or(&[][..], |of| &of.fields) {
+        let mut all = request.query().all(field.name);
+        let value = match (field.go_type.container, field.go_type.base) {
+            (Container::List, GoBase::Int32) => {
+                all.map(|text| parse_int(text).map(Value::Int)).collect::<Result<_, _>>()?
+            }
+            (Container::List, _) => all.map(Value::from).collect(),
+            (_, GoBase::Bool) => Value::from(request.query().flag(field.name)),
+            _ if field.name == "path" => Value::from(path_behind(request)),
+            _ => Value::from(all.next().unwrap_or_default()),
+        };
+        if !is_zero(&value) {
+            options.insert(field.name, value);
+        } else if field.printed == Printed::Always {
+            options.insert(field.name, Value::Null);
+        }
+    }
+    Ok(Value::Object(options))
+}
+
+fn is_zero(value: &Value) -> bool {
+    *value == Value::from(false) || *value == Value::from("") || value.as_array().is_some_and(<[Value]>::is_empty)
+}
+
+/// The path behind `proxy`, with the slashes around it.
+fn path_behind(request: &Request) -> String {
+    let info = &request.authorized.info;
+    let segments: Vec<&str> = info.path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let behind = &segments[segments.len().saturating_sub(info.rest)..];
+    let end = if info.path.ends_with('/') { "/" } else { "" };
+    behind.iter().map(|segment| format!("/{segment}")).collect::<String>() + end
+}
+
 fn find(request: &Request, name: &str) -> Result<Value, Status> {
     request.check_path(name)?;
     let key = request.resource.key(request.namespace(), name);
@@ -95,6 +142,9 @@ fn split(request: &Request, kind: &str) -> Result<(String, String), Status> {
 }
 
 fn check_log_options(request: &Request) -> Result<(), Status> {
+    if let Some(time) = request.query().get("sinceTime").filter(|time| !matches!(*time, "" | "null")) {
+        normal_time(time).map_err(Status::bad_request)?;
+    }
     let mut errors = vec![];
     for (name, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
         let Some(number) = request.query().get(name).map(parse_int).transpose()? else { continue };
@@ -139,7 +189,8 @@ fn log_path(request: &Request, container: &str) -> String {
 
 /// The address and port of the kubelet of a Node.
 fn node_address(context: &Context, name: &str) -> Result<(String, i64), Status> {
-    let not_found = || Status::not_found("", "nodes", name);
+    // kube-apiserver reads the Node within the request for the Pod, whose resource its errors name
+    let not_found = || Status::not_found("", "pods", name);
     let nodes = context.registry.get("", "nodes").ok_or_else(not_found)?;
     let stored: Arc<Stored> = nodes.collection.get(&nodes.key("", name).path).ok_or_else(not_found)?;
     let node = stored.body.to_value(stored.revision);

@@ -23,7 +23,15 @@ impl Write<'_> {
         if current.meta.deleting && deletion.is_held_by_own_finalizers(old) {
             return Ok(Some(Outcome::Object(Effect::Done, request.show(current).await?)));
         }
+        let grace = deletion.grace_of(old, options.grace_period_seconds);
+        if grace == Grace::Pending {
+            // nothing changes, so kube-apiserver asks no admission
+            return Ok(Some(Outcome::Object(effect_of(options), request.show(current).await?)));
+        }
         let mut shown_options = admit::delete_options(options);
+        if let Grace::Seconds(seconds) = grace {
+            shown_options.set_at(&["gracePeriodSeconds"], Value::Int(seconds));
+        }
         if matches!(deletion.preconditions, Preconditions::Storage { .. }) && !request.name().is_empty() {
             shown_options.set_at(&["preconditions", "uid"], Value::from(&current.meta.uid));
         }
@@ -34,9 +42,9 @@ impl Write<'_> {
         admit.validate(None, Some(old)).await?;
         let mut object = std::mem::take(&mut live.object);
         deletion.mark(&mut object, propagation(options).or(deletion.propagation), &clock::now_rfc3339());
-        let grace = deletion.mark_gracefully(&mut object, options.grace_period_seconds, clock::now_seconds());
+        deletion.mark_gracefully(&mut object, grace, clock::now_seconds());
         hooks::before_deletion(self, &current, &mut object).await?;
-        if deletion.is_held(&object) || grace == Grace::Pending || matches!(grace, Grace::Seconds(1..)) {
+        if deletion.is_held(&object) || matches!(grace, Grace::Seconds(1..)) {
             return self.mark(options, object, &live).await;
         }
         if options.dry_run && grace == Grace::Seconds(0) && deletion.returns_object {
@@ -61,8 +69,7 @@ impl Write<'_> {
 
     /// Stores an object with its deletion timestamp.
     async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
-        // only the deprecated `orphanDependents: false` gets 202
-        let effect = if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done };
+        let effect = effect_of(options);
         if options.dry_run {
             return Ok(Some(Outcome::Object(effect, ResponseObject::Tree(object))));
         }
@@ -71,6 +78,11 @@ impl Write<'_> {
             None => Ok(None),
         }
     }
+}
+
+/// The effect of a deletion that leaves the object: only the deprecated `orphanDependents: false` gets 202.
+fn effect_of(options: &DeleteOptions) -> Effect {
+    if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done }
 }
 
 fn propagation(options: &DeleteOptions) -> Option<Propagation> {

@@ -29,6 +29,11 @@ pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: 
     Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
 }
 
+/// Whether a group, or a definition of this name, is one that the server defines itself.
+pub fn is_own(name: &str) -> bool {
+    name.strip_suffix(OWN_DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
 /// An object of a request. Fails if it could not be read at its path, or belongs to the server.
 fn captured(sent: &Value) -> Result<CapturedObject, Status> {
     let [group, resource, path] = ["group", "resource", "path"].map(|field| sent.str_at(&[field]));
@@ -49,7 +54,6 @@ fn captured(sent: &Value) -> Result<CapturedObject, Status> {
     // of a definition, the name counts as well: the server finds its own by it
     let is_definition = resource == "customresourcedefinitions";
     let defined = [object.str_at(&["spec", "group"]), name].into_iter().filter(|_| is_definition);
-    let is_own = |group: &str| group == OWN_DOMAIN || group.ends_with(&format!(".{OWN_DOMAIN}"));
     if is_own(group) || defined.into_iter().any(is_own) {
         return Err(Status::new(Reason::Forbidden, format!("{resource} {path:?} belongs to the server")));
     }

@@ -63,7 +63,7 @@ pub use flow_upkeep::{Kept, are_flows_changed, keep_flows};
 pub use image::Image;
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
-pub use load::load;
+pub use load::{is_own, load};
 pub use naming::{establish, establish_all, establish_peers};
 pub use outcome::{Effect, ListOutcome, Outcome};
 pub use patch::PatchKind;

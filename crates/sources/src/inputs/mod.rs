@@ -5,6 +5,7 @@
 mod git;
 mod glob;
 mod ignore;
+mod kustomize;
 mod place;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,11 @@ const OF_OTHER_TOOLS: [&str; 10] = [
 
 /// The name of stdin as an input.
 pub const STDIN: &str = "-";
+
+/// The file of a directory into which a capture is being written: otherwise a part of it would be taken for the whole.
+pub const UNFINISHED: &str = "UNFINISHED";
+/// Its text.
+pub const UNFINISHED_CAPTURE: &[u8] = b"capture\n";
 
 /// A text with documents.
 #[derive(Clone, Debug)]
@@ -92,7 +98,7 @@ impl Input {
     pub fn is_manifest(&self) -> bool {
         let name = self.name();
         let name = name.rsplit('/').next().unwrap_or_default();
-        if OF_OTHER_TOOLS.contains(&name) {
+        if OF_OTHER_TOOLS.contains(&name) || matches!(self, Input::File(path) if kustomize::is_patch(path)) {
             return false;
         }
         let Ok(mut documents) = self.documents() else { return true };
@@ -339,6 +345,10 @@ fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
 
 fn walk_entering(directory: &Path, enter: &mut dyn FnMut(&Path), visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
     enter(directory);
+    if std::fs::read(directory.join(UNFINISHED)).is_ok_and(|text| text == UNFINISHED_CAPTURE) {
+        let name = directory.display();
+        return Err(format!("{name}: a capture into it was not completed; remove it, and capture again"));
+    }
     let failed = |error: std::io::Error| cannot_read(directory, &error);
     let entries = std::fs::read_dir(directory).map_err(failed)?;
     let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::disk::{Directory, Disk as _};
+use super::format;
 use super::open_error::{Filling, OpenError};
 
 /// The file: the task in the first line, and the names of files that it writes in the others.
@@ -51,9 +52,18 @@ pub fn read(directory: &Path) -> Result<Option<Filling>, OpenError> {
             filling.map(Some).ok_or_else(|| OpenError::Corrupt(directory.to_owned(), why.to_owned()))
         }
         // a path that is no directory is judged by who opens the store in it
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(has_begun_restore(directory).then(|| Filling::Restore(vec![])))
+        }
         Err(error) => Err(failed(directory, &error)),
     }
+}
+
+/// Whether a restore was interrupted while it wrote its mark. It has written nothing else, but a server would take the directory
+/// for a new one.
+fn has_begun_restore(directory: &Path) -> bool {
+    let begun = std::fs::read(directory.join(TEMPORARY)).is_ok_and(|text| text.starts_with(b"restore\n"));
+    begun && !format::log_directory(directory).exists()
 }
 
 /// Fails if a task has not filled the directory completely.
@@ -80,10 +90,11 @@ pub fn mark(directory: &Path, filling: &Filling) -> Result<(), OpenError> {
 /// Removes the mark, once everything that the task has written is durable.
 pub fn clear(directory: &Path) -> Result<(), OpenError> {
     let place = Directory::new(directory.to_owned());
-    match place.remove(NAME) {
+    let removed = [TEMPORARY, NAME].into_iter().try_for_each(|name| match place.remove(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.and_then(|()| place.sync()).map_err(|error| failed(directory, &error)),
-    }
+        removed => removed.and_then(|()| place.sync()),
+    });
+    removed.map_err(|error| failed(directory, &error))
 }
 
 #[cfg(test)]
@@ -104,5 +115,17 @@ mod tests {
         clear(directory.path()).unwrap();
         clear(directory.path()).unwrap();
         assert_eq!(read(directory.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_restore_that_has_not_finished_its_mark_has_begun() {
+        let directory = tempfile::tempdir().unwrap();
+        for (text, expected) in [("restore\nca", Some(Filling::Restore(vec![]))), ("import\n", None), ("", None)] {
+            std::fs::write(directory.path().join(TEMPORARY), text).unwrap();
+            assert_eq!(read(directory.path()).unwrap(), expected, "{text:?}");
+        }
+        std::fs::write(directory.path().join(TEMPORARY), "restore\n").unwrap();
+        std::fs::create_dir(format::log_directory(directory.path())).unwrap();
+        assert_eq!(read(directory.path()).unwrap(), None, "a store that was made later is one");
     }
 }

@@ -283,17 +283,31 @@ fn apply_mutation<'p>(
         EvaluationError::Expression(why) | EvaluationError::OutOfBudget(why) => Fault::Policy(why),
     })?;
     match mutation.patch_type {
-        PatchType::ApplyConfiguration => apply_configuration(&found, version, object).map_err(Fault::Policy),
+        PatchType::ApplyConfiguration => {
+            apply_configuration(&found, attributes, version, object).map_err(Fault::Policy)
+        }
         PatchType::JsonPatch => apply_json_patch(&found, attributes, version, object),
     }
 }
 
 /// Applies the ApplyConfiguration that an expression returned.
-fn apply_configuration(found: &Val<'_>, version: &Version, object: &Value) -> Result<Value, String> {
+fn apply_configuration(
+    found: &Val<'_>,
+    attributes: &Attributes<'_>,
+    version: &Version,
+    object: &Value,
+) -> Result<Value, String> {
     if let Some(why) = misnamed(found) {
         return Err(format!("type mismatch: {why}"));
     }
     let mut configuration = Configuration::new(found)?;
+    if attributes.subresource == "scale" {
+        // kube-apiserver's types for applies are those of OpenAPI's group version, which lack the Scale
+        let kind = format!("{}, Kind={}", object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+        return Err(format!(
+            "error applying patch: failed to convert patch object to typed object: no corresponding type for {kind}"
+        ));
+    }
     for key in ["apiVersion", "kind"] {
         configuration.value.set_at(&[key], Value::from(object.str_at(&[key])));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 use objects::Stored;
-use resource::{Resource, Version, group_version};
+use resource::{Resource, Version};
 
 use crate::admission::ClusterState;
 
@@ -45,8 +45,8 @@ impl ParamKind {
             Some(Source { resource, version })
         });
         source.ok_or_else(|| {
-            let (version, kind) = (group_version(&self.group, &self.version), &self.kind);
-            format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")
+            let ParamKind { group, version, kind } = self;
+            format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
         })
     }
 }

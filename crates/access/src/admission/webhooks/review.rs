@@ -43,14 +43,19 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Checks that a response is an AdmissionReview of a known version; the errors are those of kube-apiserver's client.
-pub fn check_type(review: &Value) -> Result<(), String> {
+pub fn check_type(review: &Value, version: ReviewVersion) -> Result<(), String> {
     let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
     let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
     if !known || !matches!(kind, "" | "AdmissionReview") {
         let place = "in scheme \"pkg/runtime/scheme.go:111\"";
         return Err(format!("no kind {kind:?} is registered for version {api_version:?} {place}"));
     }
-    schema::shape::read(review, schema::shape::named("admission.v1.AdmissionReview")).error.map_or(Ok(()), Err)
+    schema::shape::read(review, schema::shape::named("admission.v1.AdmissionReview")).error.map_or(Ok(()), Err)?;
+    let (given, sent) = (api_version.rsplit('/').next().unwrap_or_default(), version.name());
+    if api_version.is_empty() || kind.is_empty() || given == sent {
+        return Ok(());
+    }
+    Err(format!("converting ({given}.AdmissionReview) to ({sent}.AdmissionReview): unknown conversion"))
 }
 
 /// Reads the `response` of a review. The error says why it is invalid.
