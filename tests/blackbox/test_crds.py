@@ -106,7 +106,8 @@ def test_hostile_objects(launch):
         patterns = {f"p{n}": {**text, "pattern": "^\\pL{1,%d}$" % (n % 900 + 1)} for n in range(500)}
         server.ok("POST", V1, definition("letters", patterns))
         letters = {"apiVersion": GROUP + "/v1", "kind": "Letters", "metadata": {"name": "a"}, **dict.fromkeys(patterns, "é")}
-        server.ok("POST", f"/apis/{GROUP}/v1/letters", letters)
+        # some seconds of work, which take longer beside other work
+        server.ok("POST", f"/apis/{GROUP}/v1/letters", letters, timeout=60)
         status, response, _ = server.request("POST", f"/apis/{GROUP}/v1/letters", {**letters, "p0": "éé"})
         assert status == 422 and "p0 in body should match '^\\pL{1,1}$'" in response["message"], response
         schema = {"a": {"type": "string", "pattern": "^(a+)+$"}, "s": {"type": "array", "x-kubernetes-list-type": "set", "items": text}}

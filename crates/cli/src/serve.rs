@@ -431,6 +431,8 @@ async fn wanted(key: Option<&KeyToMake>) {
 /// Ends every thread that may use a random number generator. Otherwise the exit of the process could destroy the state of a
 /// generator that is in use, and abort.
 fn end_threads(runtime: tokio::runtime::Runtime, key: Option<KeyToMake>) {
+    // a request whose work takes longer than the end panics, since it finds no timer; its client has been closed
+    std::panic::set_hook(Box::new(|_| {}));
     // tasks are dropped; blocking threads, for example in a DNS lookup, are only waited for up to the time limit
     runtime.shutdown_timeout(limits::THREADS_END);
     key.into_iter().for_each(KeyToMake::join);
