@@ -227,9 +227,10 @@ impl Edge {
                         relayed.unwrap_or_else(|_| out_of_time())
                     }
                     None => {
-                        let response =
-                            self.clone().handle_in_time(entry.authorized, until, &parts.headers, body, &mut reply);
-                        let response = response.await;
+                        let response = self
+                            .clone()
+                            .handle_in_time(entry.authorized, until, &parts.headers, body, &mut reply)
+                            .await;
                         if watching {
                             self.upgraded(response, &mut parts)
                         } else {
