@@ -5,7 +5,6 @@ use machinery::Text;
 use super::options::ListOptions;
 use super::query::{Query, percent_decode};
 
-/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,

@@ -224,7 +224,6 @@ pub(super) fn build(
     request.body(content).map_err(|error| error.to_string())
 }
 
-/// Sends a request.
 pub(super) async fn send(
     server: &InProcess,
     caller: &Caller,

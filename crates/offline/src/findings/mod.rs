@@ -257,7 +257,6 @@ impl<W: Write> Report<W> {
         self.printer.left_out(&mut self.out, file, object).map_err(failed)
     }
 
-    /// Ends the report.
     pub fn end(mut self) -> Result<Summary, String> {
         self.printer.ignored(&mut self.out, &self.ignored, self.summary.ignored_files).map_err(failed)?;
         self.printer.end(&mut self.out, &self.summary).map_err(failed)?;

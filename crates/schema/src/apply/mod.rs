@@ -194,7 +194,6 @@ pub enum Force {
     Yes,
 }
 
-/// The outcome of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyOutcome {
     /// The new object, with its managedFields.

@@ -148,7 +148,6 @@ impl Rule {
         self.delay + self.choice.jitter(at, self.jitter)
     }
 
-    /// Counts a match.
     fn count(&mut self, target: &Matchable<'_>) -> Match {
         self.matches += 1;
         let subject = target.subject();

@@ -10,7 +10,6 @@ use crate::verbs::{NeededRight, WriteRules};
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
-/// The group of workspaces.
 pub const GROUP: &str = "workspaces.pintle.dev";
 /// The plural of the kind. Requests for the content of a workspace are authorized with its subresource `content`.
 pub const PLURAL: &str = "workspaces";

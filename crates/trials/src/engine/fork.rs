@@ -70,7 +70,6 @@ impl Fork {
         Network::new(reach, api)
     }
 
-    /// Starts a command in this fork.
     pub fn start(&self, command: &Command) -> Result<RunningCommand, Error> {
         RunningCommand::start(command, &self.kubeconfig)
     }

@@ -70,7 +70,6 @@ impl Network {
         Ok(Network { proxy, namespace, hosts, tasks })
     }
 
-    /// Starts a command in this network.
     pub fn start(&self, command: &Command, kubeconfig: &Path) -> Result<RunningCommand, Error> {
         let mut command = command.clone();
         let proxy = OsString::from(format!("http://{}", self.proxy));

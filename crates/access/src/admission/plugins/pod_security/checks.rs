@@ -84,7 +84,6 @@ impl Check {
     }
 }
 
-/// The violations of a level by a Pod.
 pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Violation> {
     if level.level == SecurityLevel::Privileged {
         return vec![];
