@@ -15,7 +15,7 @@ pub mod skim;
 pub(crate) use decode::lossy;
 pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_managed, decode_strict, key_order};
 pub use encode::{float_text, quote, quote_list, write_json, write_json_string};
-pub use error::{JsonContext, JsonError, JsonProblem};
+pub use error::{JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
 pub use map::{Map, find_sorted};
 
