@@ -272,17 +272,17 @@ impl FromStr for Cell {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Cell, String> {
-        let unknown = || format!("{text:?} is not a cell: use an id that `pintle trial` has printed");
-        let mut parts: Vec<&str> = text.split(':').collect();
-        let count = parts.last().and_then(|last| last.strip_prefix('x')?.parse().ok());
-        if count.is_some() {
-            parts.pop();
-        }
-        let [step, word, rest @ ..] = parts.as_slice() else { return Err(unknown()) };
-        let steps = match *step {
-            "all" => Steps::All,
-            "start" => Steps::One(0),
-            step => Steps::One(step.parse().map_err(|_| unknown())?),
+        let parsed = || {
+            let mut parts: Vec<&str> = text.split(':').collect();
+            let count = parts.last().and_then(|last| last.strip_prefix('x')?.parse().ok());
+            parts.truncate(parts.len() - usize::from(count.is_some()));
+            let [step, word, rest @ ..] = parts.as_slice() else { return None };
+            let steps = match *step {
+                "all" => Steps::All,
+                "start" => Steps::One(0),
+                step => Steps::One(step.parse().ok()?),
+            };
+            Some(Cell { steps, act: Act::parse(word, rest)?, count })
         };
         let number = |text: &str| text.parse::<u64>().map_err(|_| unknown());
         let request = || match rest {
@@ -292,30 +292,28 @@ impl FromStr for Cell {
             }
             _ => Err(unknown()),
         };
-        let watch = || match rest {
-            [client, resource, number @ ..] => {
-                Ok((WatchKind { client: (*client).into(), resource: (*resource).into() }, number.first()))
+        let watch = |client: &str, resource: &str| WatchKind { client: client.into(), resource: resource.into() };
+        Some(match (word, rest) {
+            ("down", _) => Act::Down,
+            ("late", [client, resource, ..]) => Act::Held(watch(client, resource)),
+            ("forbidden", [client, verb, resource]) => Act::Forbidden(request([client, verb, resource])),
+            ("recipe", [recipe, seed]) if RECIPES.contains(recipe) => Act::Recipe((*recipe).into(), seed.parse().ok()?),
+            ("ends" | "expires" | "stale-start", [client, resource, number, ..]) => {
+                let (of, number) = (watch(client, resource), number.parse().ok()?);
+                match word {
+                    "ends" => Act::Watch(of, WatchFault::Ends, number),
+                    "expires" => Act::Watch(of, WatchFault::Expires, number),
+                    _ => Act::StaleStart(of, number),
+                }
             }
-            _ => Err(unknown()),
-        };
-        let watched = || {
-            let (kind, last) = watch()?;
-            Ok::<_, String>((kind, number(last.ok_or_else(unknown)?)?))
-        };
-        let act = match *word {
-            "fails" => request().map(|(kind, nth)| Act::Request(kind, RequestFault::Fails, nth)),
-            "lost" => request().map(|(kind, nth)| Act::Request(kind, RequestFault::LosesResponse, nth)),
-            "killed-before" => request().map(|(kind, nth)| Act::Kill(kind, Moment::BeforeCommit, nth)),
-            "killed-after" => request().map(|(kind, nth)| Act::Kill(kind, Moment::AfterCommit, nth)),
-            "ends" => watched().map(|(kind, nth)| Act::Watch(kind, WatchFault::Ends, nth)),
-            "expires" => watched().map(|(kind, nth)| Act::Watch(kind, WatchFault::Expires, nth)),
-            "late" => watch().map(|(kind, _)| Act::Held(kind)),
-            "stale-start" => watched().map(|(kind, changes)| Act::StaleStart(kind, changes)),
-            "down" => Ok(Act::Down),
-            "forbidden" => match rest {
-                [client, verb, resource] => {
-                    let [client, verb, resource] = [client, verb, resource].map(|text| Text::from(*text));
-                    Ok(Act::Forbidden(RequestKind { client, verb, resource }))
+            (_, [client, verb, resource, nth]) => {
+                let (of, nth) = (request([client, verb, resource]), nth.parse().ok()?);
+                match word {
+                    "fails" => Act::Request(of, RequestFault::Fails, nth),
+                    "lost" => Act::Request(of, RequestFault::LosesResponse, nth),
+                    "killed-before" => Act::Kill(of, Moment::BeforeCommit, nth),
+                    "killed-after" => Act::Kill(of, Moment::AfterCommit, nth),
+                    _ => return None,
                 }
                 _ => Err(unknown()),
             },
