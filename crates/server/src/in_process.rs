@@ -93,11 +93,6 @@ impl Mapping {
         self.resource.namespaced
     }
 
-    /// Whether a CRD defines the kind.
-    pub fn is_custom(&self) -> bool {
-        self.resource.is_custom()
-    }
-
     pub fn group(&self) -> &Text {
         &self.resource.group
     }
