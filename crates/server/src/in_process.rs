@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use access::admission::PolicyExpression;
 use access::authentication::ClientCertificate;
-use base::request::{User, encode_path};
+use base::request::User;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use machinery::{Status, Text, Value};
+use machinery::{Status, Text, Value, url::encode_path};
 use objects::Storage;
 use resource::{Document, Resource, Version};
 use tokio::sync::watch;
