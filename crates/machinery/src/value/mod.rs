@@ -268,6 +268,8 @@ from! {
     i32 => |v| Value::Int(v.into()),
     u32 => |v| Value::Int(v.into()),
     i64 => |v| Value::Int(v),
+    u64 => |v| Value::Int(i64::try_from(v).unwrap_or(i64::MAX)),
+    usize => |v| Value::Int(i64::try_from(v).unwrap_or(i64::MAX)),
     f64 => |v| Value::Float(v),
     &str => |v| Value::String(v.into()),
     &String => |v| Value::String(v.into()),

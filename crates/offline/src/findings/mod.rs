@@ -115,16 +115,11 @@ impl Summary {
 
     fn to_value(self) -> Value {
         object!({
-            "files": (number(self.files)), "objects": (number(self.objects)), "errors": (number(self.errors)),
-            "warnings": (number(self.warnings)), "skipped": (number(self.skipped)),
-            "ignoredFiles": (number(self.ignored_files))
+            "files": (self.files), "objects": (self.objects), "errors": (self.errors),
+            "warnings": (self.warnings), "skipped": (self.skipped),
+            "ignoredFiles": (self.ignored_files)
         })
     }
-}
-
-/// A number in JSON.
-fn number(count: usize) -> Value {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// The form of a report.

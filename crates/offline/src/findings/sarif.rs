@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::digest::Sha256;
 use machinery::{Value, json};
 
-use super::{Checked, Finding, Printer, Severity, Summary, number, rules};
+use super::{Checked, Finding, Printer, Severity, Summary, rules};
 
 #[derive(Default)]
 pub struct Sarif {
@@ -117,8 +117,8 @@ fn result(checked: &Checked, finding: &Finding, fingerprint: &str) -> Value {
         location.set_at(
             &["region"],
             json!({
-                "startLine": (number(place.line)), "startColumn": (number(place.column)),
-                "endColumn": (number(place.column + place.width))
+                "startLine": (place.line), "startColumn": (place.column),
+                "endColumn": (place.column + place.width)
             }),
         );
     }

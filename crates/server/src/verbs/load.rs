@@ -26,7 +26,7 @@ pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: 
     // some at a time, so that they share syncs: a write counts against the capacity once it is complete
     let writes = stream::iter(captured).map(|one| write(context, capacity, one));
     writes.buffered(limits::IMPORT_PARALLEL).try_collect::<()>().await?;
-    Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
+    Ok(json!({"written": count}))
 }
 
 /// An object of a request. Fails if it could not be read at its path, or belongs to the server.
