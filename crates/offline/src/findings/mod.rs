@@ -78,12 +78,12 @@ impl Finding {
     }
 }
 
-/// The subject of a check: an object, or an input that has none.
+/// What was found in an object, or in an input that has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The name of the input.
     pub file: Arc<str>,
-    /// The kind, namespace and name of an object, such as `Boat n/a`; empty if there is none.
+    /// The kind, namespace and name of an object, such as `Boat harbour/argo`; empty if there is none.
     pub object: String,
     pub findings: Vec<Finding>,
 }
