@@ -9,7 +9,6 @@ use schema::shape;
 pub const API_VERSIONS: &[&str] =
     &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 
-/// A kind of configuration.
 pub struct ConfigurationKind {
     /// The accepted values of `apiVersion`.
     pub api_versions: &'static [&'static str],

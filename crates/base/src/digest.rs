@@ -41,7 +41,6 @@ impl Sha512 {
     }
 }
 
-/// SHA-256 of the bytes.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());

@@ -62,7 +62,6 @@ pub async fn finish_caught<T: Send + 'static>(
     .await
 }
 
-/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("the panic has no message").to_owned()

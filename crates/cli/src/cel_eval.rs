@@ -131,20 +131,18 @@ impl Evaluated<'_> {
     }
 
     fn json(&self) -> Value {
-        let cost = |cost: u64| Value::Int(i64::try_from(cost).unwrap_or(i64::MAX));
         let outcome = |value: Result<String, String>| match value {
             Ok(text) => ("value", machinery::value::decode(text.as_bytes()).unwrap_or_else(|_| Value::from(text))),
             Err(error) => ("error", Value::from(error)),
         };
         let part = |part: &Traced| {
-            let depth = Value::Int(i64::try_from(part.depth).unwrap_or(i64::MAX));
-            let mut row = json!({"depth": depth, "expression": (part.text.as_str()), "cost": (cost(part.cost))});
+            let mut row = json!({"depth": (part.depth), "expression": (part.text.as_str()), "cost": (part.cost)});
             let (key, value) = outcome(part.value.clone());
             row.set_at(&[key], value);
             row
         };
         let parts: Value = self.parts.iter().map(part).collect();
-        let mut row = json!({"type": (self.type_name()), "cost": (cost(self.cost)), "trace": parts});
+        let mut row = json!({"type": (self.type_name()), "cost": (self.cost), "trace": parts});
         let (key, value) = outcome(self.value.map(shown).map_err(ToString::to_string));
         row.set_at(&[key], value);
         row

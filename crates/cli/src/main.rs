@@ -42,8 +42,6 @@ mod place;
 mod plan;
 mod progress;
 mod ready;
-#[cfg(test)]
-mod reference;
 mod reload;
 mod rewriting;
 mod run;
@@ -58,6 +56,8 @@ mod storage;
 mod store_tasks;
 mod suites;
 mod testing;
+#[cfg(test)]
+mod tests;
 mod traces;
 mod transfer;
 mod trial;

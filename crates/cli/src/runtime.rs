@@ -1,6 +1,7 @@
 //! The runtime of commands that make requests.
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 /// A runtime of one thread.
@@ -11,4 +12,15 @@ pub fn single() -> Result<Runtime, String> {
 /// Runs a task of a connection.
 pub fn block_on<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     LocalSet::new().block_on(&single()?, task)
+}
+
+/// Runs a task until it is done or a signal interrupts it; what it has started ends when it is dropped.
+pub async fn until_signal<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    tokio::select! {
+        done = task => done,
+        _ = interrupt.recv() => Err("interrupted".to_owned()),
+        _ = terminate.recv() => Err("terminated".to_owned()),
+    }
 }

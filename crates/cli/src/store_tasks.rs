@@ -58,9 +58,6 @@ fn check(checked: &Checked<'_>, form: TextOrJson) -> Result<(), String> {
     let in_order = stopped == Some(revision) && !torn;
     let text = match form {
         TextOrJson::Json => {
-            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-            let (objects, revision, compacted) = (number(objects as u64), number(revision), number(compacted));
-            let branches = number(branches as u64);
             json!({"objects": objects, "branches": branches, "revision": revision, "historyFrom": compacted, "lastWriteIncomplete": torn,
                 "closedInGoodOrder": in_order})
             .to_json()

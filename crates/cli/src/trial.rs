@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use base::clock;
 use clap::{Args, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
 use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, trial};
 
-use crate::runtime::block_on;
+use crate::runtime::{block_on, until_signal};
 use crate::values::duration;
 use crate::{limits, logs, sets};
 
@@ -123,16 +122,9 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
     };
     let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
-    let outcome = block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-        tokio::select! {
-            outcome = trial(&scenario, &options, &mut progress) => outcome.map_err(|error| error.to_string()),
-            // the commands of the cells end with this task
-            _ = interrupt.recv() => Err("interrupted".to_owned()),
-            _ = terminate.recv() => Err("terminated".to_owned()),
-        }
-    })?;
+    let outcome = block_on(until_signal(async {
+        trial(&scenario, &options, &mut progress).await.map_err(|error| error.to_string())
+    }))?;
     let (elapsed, clean) = (outcome.elapsed.as_secs(), outcome.clean.as_secs_f64());
     logs::print_error(&format!("{elapsed} s; a run without faults takes {clean:.1} s"));
     let command = called();

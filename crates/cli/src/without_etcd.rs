@@ -22,10 +22,6 @@ pub async fn latest(_flags: &Etcd) -> Result<store::Snapshot, String> {
     unavailable()
 }
 
-pub async fn check(_flags: &Etcd) -> Result<(), String> {
-    unavailable()
-}
-
 pub fn storage(_flags: &Etcd, _server: Option<&Server>) -> Result<server::Storage, String> {
     unavailable()
 }

@@ -121,7 +121,6 @@ impl Reader<'_> {
         strict.in_order(self.document).error(self.document.format).map_or(Ok(()), Err)
     }
 
-    /// The items of a `List`.
     fn list_items(&self, list: Value, strict: Strict) -> Result<Vec<Value>, String> {
         let Value::Object(mut fields) = list else { return Ok(vec![]) };
         let names = fields.keys().filter(|name| !["apiVersion", "kind", "metadata", "items"].contains(&name.as_str()));

@@ -7,7 +7,6 @@ pub fn any_name(_name: &str, _release: Release) -> Vec<String> {
     vec![]
 }
 
-/// A name that is a segment of a path.
 pub fn path_segment(name: &str, _release: Release) -> Vec<String> {
     names::path_segment(name)
 }

@@ -95,8 +95,30 @@ impl Url {
 /// Decodes a query component: `+` is a space, `%41` a byte; `None` if that is malformed.
 #[must_use]
 pub fn decode_query(text: &str) -> Option<String> {
-    unescape(&text.replace('+', " "), Part::Other).ok()
+    decode(&text.replace('+', " "))
 }
+
+/// Decodes escapes such as `%41`; `None` if one is malformed. Bytes that are not UTF-8 become U+FFFD.
+#[must_use]
+pub fn decode(text: &str) -> Option<String> {
+    unescape(text, Part::Other).ok()
+}
+
+/// Escapes all bytes except letters, digits, `-_.~` and those in `kept`.
+#[must_use]
+pub fn encode(text: &str, kept: &[u8]) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || kept.contains(&byte);
+    let one = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}
+
+/// Escapes a decoded path like Go's `url.URL`.
+#[must_use]
+pub fn encode_path(path: &str) -> String {
+    encode(path, KEPT_IN_PATHS)
+}
+
+const KEPT_IN_PATHS: &[u8] = b"$&+,/:;=@";
 
 /// Which URLs are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -240,12 +262,12 @@ fn unescape(text: &str, part: Part) -> Result<String, String> {
 /// The path as it is written if it contains only valid characters, and percent-encoded otherwise.
 fn escaped(path: &str) -> Result<String, String> {
     let decoded = unescape(path, Part::Other)?;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
-    if decoded == "*" || path.bytes().all(|byte| is_plain(byte) || b"!'()*[]%".contains(&byte)) {
+    let is_valid =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~!'()*[]%".contains(&byte) || KEPT_IN_PATHS.contains(&byte);
+    if decoded == "*" || path.bytes().all(is_valid) {
         return Ok(path.to_owned());
     }
-    let encode = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    Ok(decoded.bytes().map(encode).collect())
+    Ok(encode_path(&decoded))
 }
 
 #[cfg(test)]

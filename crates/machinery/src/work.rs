@@ -56,11 +56,6 @@ pub fn ask() -> bool {
     IS_INTERRUPTED.get()
 }
 
-/// Whether the computation is interrupted, so that its result is discarded.
-pub fn is_interrupted() -> bool {
-    IS_INTERRUPTED.get()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,10 +74,10 @@ mod tests {
         let steps = |steps: u64| (0..steps).filter(|_| spend(INTERRUPT_UNITS / 16)).count();
         interruptible(third, || {
             assert_eq!(steps(2 * 17), 0);
-            assert_eq!((ASKED.get(), is_interrupted()), (2, false));
+            assert_eq!((ASKED.get(), IS_INTERRUPTED.get()), (2, false));
             assert_eq!(steps(20), 4);
-            assert_eq!((ASKED.get(), is_interrupted()), (3, true));
+            assert_eq!((ASKED.get(), IS_INTERRUPTED.get()), (3, true));
         });
-        assert!(!is_interrupted() && !ask());
+        assert!(!IS_INTERRUPTED.get() && !ask());
     }
 }

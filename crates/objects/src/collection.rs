@@ -292,7 +292,6 @@ impl Collection {
         events
     }
 
-    /// The revision of the oldest event.
     pub(super) fn oldest_event(&self) -> Option<Revision> {
         self.lock().ring.oldest()
     }

@@ -69,7 +69,6 @@ pub struct Objects {
     observer: OnceLock<Observer>,
     /// The memory of events.
     pub(super) share: Arc<Share>,
-    /// Faults of the feed.
     pub faults: Arc<Faults>,
     /// Which kinds have series of their own in metrics.
     pub series: KindSeries,
@@ -398,7 +397,6 @@ impl Objects {
         self.opened(place, revision, value)
     }
 
-    /// An object from the bytes of the store.
     pub(super) fn opened(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
         let unreadable = |why: &str| {
             let key = place.bytes.escape_ascii();
@@ -463,7 +461,6 @@ impl Objects {
         collections.map(|root| root.values().map(|stored| stored.body.bytes.len() as u64).sum::<u64>()).sum()
     }
 
-    /// The collection of namespaces.
     pub fn namespaces(&self) -> &Arc<Collection> {
         self.namespaces.get_or_init(|| self.collection(&Text::new_static(""), &Text::new_static("namespaces")))
     }

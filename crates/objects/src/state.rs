@@ -17,7 +17,6 @@ pub type Root = imbl::OrdMap<Text, Arc<Stored>>;
 /// The objects of an index, sorted by value and path.
 pub type Indexed = imbl::OrdMap<(Text, Text), Arc<Stored>>;
 
-/// The key of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexKey {
     /// The value of the label with this key.
@@ -37,7 +36,6 @@ impl IndexKey {
     }
 }
 
-/// An index of a state.
 #[derive(Clone)]
 pub struct LabelIndex {
     key: IndexKey,

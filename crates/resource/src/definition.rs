@@ -17,7 +17,7 @@ use super::model::Facts;
 use super::model::Resource;
 use super::names::DefinitionNames;
 use super::registry::Defined;
-use super::rules::Deletion;
+use super::rules::{Deletion, is_deleting};
 use super::serving::Serving;
 use super::shared;
 use super::version::{Column, ScalePaths, Version};
@@ -239,10 +239,6 @@ fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     let mut all = format!("{spec}{names}{}", definition.str_at(&["metadata", "uid"])).into_bytes();
     schemas.iter().for_each(|schema| all.extend_from_slice(schema));
     base::digest::short(&all)
-}
-
-fn is_deleting(definition: &Value) -> bool {
-    definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null())
 }
 
 /// Whether creates are rejected, which they are while the CRD is being deleted. Before 1.37, they were accepted again

@@ -190,7 +190,6 @@ pub fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
 
 /// Steps to other places.
 impl<'p, 'v> At<'p, 'v> {
-    /// A place below this one.
     fn below<'q>(&'q self, place: Location<'q, 'v>, value: &'v Value, old: Option<&'v Value>) -> At<'q, 'v> {
         At { value, old, place, findings: self.findings, shown: ShownValue::Value, stage: self.stage }
     }

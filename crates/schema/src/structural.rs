@@ -279,6 +279,7 @@ impl StructuralWalk {
         }
     }
 
+    /// Everything that a branch names at `from_at` must be declared in `skeleton`, the schema at `at` outside of junctors.
     fn completeness(&mut self, from: &Value, skeleton: Option<&Value>, at: &FieldPath, from_at: &FieldPath) {
         let Some(skeleton) = skeleton else {
             return self.require(at, format!("because it is defined in {from_at}"));

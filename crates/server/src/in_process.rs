@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use access::admission::PolicyExpression;
 use access::authentication::ClientCertificate;
-use base::request::{User, encode_path};
+use base::request::User;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use machinery::{Status, Text, Value};
+use machinery::{Status, Text, Value, url::encode_path};
 use objects::Storage;
 use resource::{Document, Resource, Version};
 use tokio::sync::watch;
@@ -91,11 +91,6 @@ pub struct Mapping {
 impl Mapping {
     pub fn is_namespaced(&self) -> bool {
         self.resource.namespaced
-    }
-
-    /// Whether a CRD defines the kind.
-    pub fn is_custom(&self) -> bool {
-        self.resource.is_custom()
     }
 
     pub fn group(&self) -> &Text {

@@ -89,7 +89,6 @@ pub struct Config {
     pub replacements: Replacements,
     /// The file of `--authentication-config`, and its `anonymous` section.
     pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
-    /// The file of `--authorization-config`.
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
     /// The directories of admission manifests.
     pub manifests: Vec<ManifestDirectory>,

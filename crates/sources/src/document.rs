@@ -260,7 +260,6 @@ impl Document {
         Some(TextPlace { offset: self.bytes_before, length: u32::try_from(self.text.len()).ok()? })
     }
 
-    /// The objects of the document, and its repeated keys.
     pub fn objects(&self) -> Result<(Vec<Object>, Vec<RepeatedKey>), Undecodable> {
         let (Decoded { mut value, duplicates }, is_json) = self.decode()?;
         let json = (is_json && duplicates.is_empty()).then(|| self.text.clone());

@@ -32,42 +32,9 @@ const LOGS: [(&str, Run); 9] = [
     ("logs/{namespace}/{pod}/{container}.log", Run::Current),
 ];
 
-/// Files of Troubleshoot with lists whose items have no kind, by their name or that of their folder.
-const KINDS: [(&str, &str, &str); 33] = [
-    ("certificatesigningrequests", "certificates.k8s.io/v1", "CertificateSigningRequest"),
-    ("clusterrolebindings", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    ("clusterroles", "rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("configmaps", "v1", "ConfigMap"),
-    ("cronjobs", "batch/v1", "CronJob"),
-    ("custom-resource-definitions", "apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-    ("daemonsets", "apps/v1", "DaemonSet"),
-    ("deployments", "apps/v1", "Deployment"),
-    ("endpoints", "v1", "Endpoints"),
-    ("endpointslices", "discovery.k8s.io/v1", "EndpointSlice"),
-    ("events", "v1", "Event"),
-    ("ingress", "networking.k8s.io/v1", "Ingress"),
-    ("ingress-classes", "networking.k8s.io/v1", "IngressClass"),
-    ("jobs", "batch/v1", "Job"),
-    ("leases", "coordination.k8s.io/v1", "Lease"),
-    ("limitranges", "v1", "LimitRange"),
-    ("namespaces", "v1", "Namespace"),
-    ("network-policy", "networking.k8s.io/v1", "NetworkPolicy"),
-    ("nodes", "v1", "Node"),
-    ("pod-disruption-budgets", "policy/v1", "PodDisruptionBudget"),
-    ("pods", "v1", "Pod"),
-    ("priorityclasses", "scheduling.k8s.io/v1", "PriorityClass"),
-    ("pvcs", "v1", "PersistentVolumeClaim"),
-    ("pvs", "v1", "PersistentVolume"),
-    ("replicasets", "apps/v1", "ReplicaSet"),
-    ("resource-quota", "v1", "ResourceQuota"),
-    ("rolebindings", "rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("roles", "rbac.authorization.k8s.io/v1", "Role"),
-    ("serviceaccounts", "v1", "ServiceAccount"),
-    ("services", "v1", "Service"),
-    ("statefulsets", "apps/v1", "StatefulSet"),
-    ("storage-classes", "storage.k8s.io/v1", "StorageClass"),
-    ("volumeattachments", "storage.k8s.io/v1", "VolumeAttachment"),
-];
+/// Files of Troubleshoot with lists whose items have no kind, by their name or that of their folder: the `apiVersion` and
+/// the kind of the items.
+const TROUBLESHOOT: &str = include_str!("troubleshoot.txt");
 
 /// The log that a file is, by its path.
 pub fn log(path: &str) -> Option<LogKey> {
@@ -101,7 +68,8 @@ fn log_of(pattern: &str, run: Run, path: &str) -> Option<LogKey> {
 pub fn kind(path: &str) -> Option<(&'static str, &'static str)> {
     let (_, path) = path.rsplit_once("cluster-resources/")?;
     let first = path.split(['/', '.']).next()?.to_ascii_lowercase();
-    KINDS.iter().find(|(name, _, _)| *name == first).map(|(_, version, kind)| (*version, *kind))
+    let item = TROUBLESHOOT.lines().find_map(|line| line.strip_prefix(first.as_str())?.strip_prefix(' '))?;
+    item.split_once(' ')
 }
 
 /// Whether a file has an object again, in another version: those of Velero's backups below `resources/KIND.GROUP/VERSION`.

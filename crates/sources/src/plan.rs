@@ -121,7 +121,6 @@ struct Inferred {
     namespaced: bool,
 }
 
-/// Group and kind.
 type GroupKind = (Text, Text);
 
 fn group_kind(object: &PackedObject) -> GroupKind {

@@ -8,7 +8,6 @@ use machinery::yaml::begins_document;
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its bytes.
     pub bytes: Range<usize>,
     /// The number of lines before it.
     pub lines_before: usize,

@@ -35,7 +35,6 @@ pub fn copied(begun: &[u8], rest: &mut impl Read) -> Result<Part> {
 }
 
 impl Part {
-    /// All of a file.
     pub fn whole(file: File) -> Result<Part> {
         let length = file.metadata()?.len();
         Ok(Part { file: Arc::new(file), bytes: 0..length })

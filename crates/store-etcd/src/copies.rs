@@ -99,7 +99,6 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// Copies the keys of a range at a revision.
     async fn copy_range(&self, source: &KeySpace, at: Revision) -> Result<(), Failure> {
         let (key, range_end) = source.range();
         let (limit, revision) = (limits::COPY_PAGE, number(at));

@@ -74,7 +74,6 @@ impl KeySpace {
         format!("{}/pintle/importing", self.stored).into()
     }
 
-    /// The key of [`Begun`].
     pub fn begun_key(&self) -> Bytes {
         format!("{}/pintle/begun", self.stored).into()
     }

@@ -110,11 +110,6 @@ impl Etcd {
         Ok(keys.map(|keys| Etcd::of(self.client.clone(), keys, self.leases.clone())))
     }
 
-    /// Checks that etcd responds. Fails with a one-line message.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        self.newest().await.map(drop)
-    }
-
     /// The stored objects at the newest revision. Fails where [`Store::snapshot`] waits.
     pub async fn latest(&self) -> Result<Snapshot, StoreError> {
         let head = self.newest().await?;

@@ -105,7 +105,7 @@ fn put(key: &str, expected: Expected, value: &str) -> Write {
 /// A store below a prefix. `honest` is whether its client trusts the progress that watches report.
 async fn checked_store(member: &Member, prefix: &str, honest: bool) -> Etcd {
     let store = member.store(prefix);
-    store.check().await.unwrap();
+    store.newest().await.unwrap();
     store.client.assume_progress(honest);
     store
 }
@@ -206,7 +206,7 @@ async fn unresponsive_etcd_member_is_named() {
     let mut member = Member::start();
     let store = member.store("/r");
     member.kill();
-    let error = store.check().await.unwrap_err().to_string();
+    let error = store.newest().await.unwrap_err().to_string();
     assert!(error.contains(&format!("etcd at {}: Connection refused", member.url())), "{error}");
     assert!(store.health().is_err());
 }

@@ -178,7 +178,6 @@ impl LazyValue for Lazy<'_> {
     }
 }
 
-/// The variables of a write for expressions.
 pub struct WriteVariables<'a> {
     objects: &'a VersionedObjects<'a>,
     namespace: Lazy<'a>,

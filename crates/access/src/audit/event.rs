@@ -211,7 +211,6 @@ impl Record {
         self.status = Some(status);
     }
 
-    /// The event of a stage.
     pub fn event(&self, stage: Stage, now_micros: i64) -> Value {
         let mut out = self.common.clone();
         out.insert("stage", Value::from(stage.as_str()));

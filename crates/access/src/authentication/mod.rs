@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use base::notice::Notices;
-use base::request::{User, percent_decode};
+use base::request::User;
 use machinery::status::Reason;
 use machinery::{Status, Text};
 use objects::Objects;
@@ -240,7 +240,7 @@ pub fn extra_of_headers<'a>(
     let mut index: HashMap<Text, usize> = HashMap::new();
     for (name, value) in headers {
         let Some(key) = key_of(name.as_str()) else { continue };
-        let key = Text::from(percent_decode(key).unwrap_or_else(|| key.to_owned()));
+        let key = Text::from(machinery::url::decode(key).unwrap_or_else(|| key.to_owned()));
         let at = *index.entry(key.clone()).or_insert(extra.len());
         match extra.get_mut(at) {
             Some((_, values)) => values.push(text(value)),

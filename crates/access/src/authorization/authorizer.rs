@@ -12,7 +12,6 @@ use super::webhook::AccessReviewer;
 use super::{AccessAttributes, Decision, Loopback, PolicyRule, Rbac};
 use crate::authentication::Realm;
 
-/// One authorizer (`--authorization-mode`).
 #[derive(Debug)]
 pub enum AuthorizationMode {
     AlwaysAllow,
@@ -114,7 +113,6 @@ impl Authorizer {
         self.decide(user, attributes).now_or_never()
     }
 
-    /// The rules of a user in a namespace, from all authorizers.
     pub fn rules_of(&self, user: &User, namespace: &str) -> UserRules {
         let mut resolved = UserRules::default();
         for mode in self.modes.load().iter() {

@@ -83,7 +83,6 @@ impl<'a> AccessAttributes<'a> {
         }
     }
 
-    /// The attributes of a request, with the verb and the name for authorization.
     fn of_request(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> AccessAttributes<'a> {
         if info.is_resource {
             AccessAttributes::of_resource(info, verb, name).selecting(info)
@@ -119,7 +118,6 @@ pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -
     Ok(Authorized { info, user, decision, _witness: () })
 }
 
-/// The verb and the name for authorization.
 fn verb_and_name(info: &RequestInfo) -> (Cow<'static, str>, Text) {
     if info.is_resource {
         (info.verb.as_str().into(), info.authorized_name())

@@ -34,7 +34,6 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// The labels of a reload with this result.
     pub fn of<T, E>(result: &Result<T, E>) -> Reload {
         Reload { status: if result.is_ok() { "success" } else { "failure" } }
     }

@@ -77,7 +77,6 @@ impl Description {
     }
 }
 
-/// All metrics.
 pub fn descriptions() -> impl Iterator<Item = &'static Description> {
     let rooms = [
         Metrics::DESCRIPTIONS,

@@ -1,11 +1,10 @@
 //! RequestInfo: the parts of a path and the verb that follows from them.
 
-use machinery::Text;
+use machinery::{Text, url};
 
 use super::options::ListOptions;
-use super::query::{Query, percent_decode};
+use super::query::Query;
 
-/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,
@@ -94,7 +93,7 @@ impl RequestInfo {
     }
 
     pub fn parse(method: &http::Method, raw_path: &str, raw_query: &str) -> RequestInfo {
-        let path = percent_decode(raw_path).unwrap_or_else(|| raw_path.to_owned());
+        let path = url::decode(raw_path).unwrap_or_else(|| raw_path.to_owned());
         let mut info = RequestInfo {
             method: method.clone(),
             path: String::new(),

@@ -12,5 +12,5 @@ pub use options::{
     DeleteOptions, FieldValidation, IGNORE_READ_ERRORS, ListOptions, VersionMatch, WriteOptions, WriteVerb,
     invalid_options, parse_int, parse_uint,
 };
-pub use query::{Query, encode_path, percent_decode};
+pub use query::Query;
 pub use user::User;

@@ -14,7 +14,6 @@ const KIND: ConfigurationKind = ConfigurationKind {
     unknown_fields: UnknownFields::Refused,
 };
 
-/// The configuration of tracing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
     /// `host:port` of the collector: OTLP over gRPC, without TLS.

@@ -285,7 +285,6 @@ impl Endpoint {
     }
 }
 
-/// A response.
 struct CallResponse {
     status: u16,
     /// Media type of the body.

@@ -76,7 +76,6 @@ impl Services {
         self.locate(namespace, name, endpoint.port).map_err(|why| why.failure(name, endpoint.port))
     }
 
-    /// The address of a Service.
     pub(super) fn locate(&self, namespace: &str, name: &str, port: u16) -> Result<Address, Unresolved> {
         let keys = [format!("{namespace}/{name}:{port}"), format!("{namespace}/{name}")];
         if let Some(address) = keys.iter().find_map(|key| self.mapped.get(key)) {

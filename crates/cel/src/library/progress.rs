@@ -59,11 +59,8 @@ fn without_nulls(value: Value) -> Value {
 /// Ten characters for a value. Fields that are null do not count.
 pub fn hash<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let bytes = without_nulls(json(args.first())?).to_json();
-    // FNV-1a: the hash names objects and need not withstand attacks
-    let folded = bytes
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    let mut left = folded;
+    // the hash names objects and need not withstand attacks
+    let mut left = crate::shards::hash(&bytes);
     let letters = (0..10).map(|_| {
         let letter = ALPHABET[(left % 27) as usize];
         left /= 27;

@@ -51,56 +51,6 @@ pub(super) fn posix(name: &str) -> Option<&'static [(char, char)]> {
     })
 }
 
-const CATEGORIES: &[&str] = &[
-    "C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Lc", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl",
-    "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs",
-];
-
-const CATEGORY_ALIASES: &[(&str, &str)] = &[
-    ("Casedletter", "LC"),
-    ("Closepunctuation", "Pe"),
-    ("Combiningmark", "M"),
-    ("Connectorpunctuation", "Pc"),
-    ("Control", "Cc"),
-    ("Cntrl", "Cc"),
-    ("Currencysymbol", "Sc"),
-    ("Dashpunctuation", "Pd"),
-    ("Decimalnumber", "Nd"),
-    ("Digit", "Nd"),
-    ("Enclosingmark", "Me"),
-    ("Finalpunctuation", "Pf"),
-    ("Format", "Cf"),
-    ("Initialpunctuation", "Pi"),
-    ("Letter", "L"),
-    ("Letternumber", "Nl"),
-    ("Lineseparator", "Zl"),
-    ("Lowercaseletter", "Ll"),
-    ("Mark", "M"),
-    ("Mathsymbol", "Sm"),
-    ("Modifierletter", "Lm"),
-    ("Modifiersymbol", "Sk"),
-    ("Nonspacingmark", "Mn"),
-    ("Number", "N"),
-    ("Openpunctuation", "Ps"),
-    ("Other", "C"),
-    ("Otherletter", "Lo"),
-    ("Othernumber", "No"),
-    ("Otherpunctuation", "Po"),
-    ("Othersymbol", "So"),
-    ("Paragraphseparator", "Zp"),
-    ("Privateuse", "Co"),
-    ("Punct", "P"),
-    ("Punctuation", "P"),
-    ("Separator", "Z"),
-    ("Spaceseparator", "Zs"),
-    ("Spacingmark", "Mc"),
-    ("Surrogate", "Cs"),
-    ("Symbol", "S"),
-    ("Titlecaseletter", "Lt"),
-    ("Unassigned", "Cn"),
-    ("Uppercaseletter", "Lu"),
-];
-
 /// A name as Go compares it: with one leading capital, without blanks, dashes and underscores.
 fn canonical(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
@@ -124,13 +74,12 @@ pub(super) fn unicode(name: &str) -> Option<ClassUnicode> {
         "Cs" | "Surrogate" => return Some(ClassUnicode::empty()),
         _ => {}
     }
-    if CATEGORIES.contains(&name.as_str()) {
-        return table(&format!("gc={name}"));
+    if SCRIPTS.split(' ').any(|script| script == name) {
+        return table(&format!("sc={name}"));
     }
-    if let Some((_, category)) = CATEGORY_ALIASES.iter().find(|(alias, _)| *alias == name) {
-        return table(&format!("gc={category}"));
-    }
-    if SCRIPTS.split(' ').any(|script| script == name) { table(&format!("sc={name}")) } else { None }
+    // Go knows all categories and their aliases, but no prefix `Is`
+    let may_be_category = name.bytes().all(|byte| byte.is_ascii_alphabetic()) && !name.starts_with("Is");
+    if may_be_category { table(&format!("gc={name}")) } else { None }
 }
 
 /// The scripts that Go finds. Names with an underscore are lost in its canonical form.

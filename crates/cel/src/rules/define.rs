@@ -54,16 +54,6 @@ fn with_rules(schema: &Value, found: &mut Nodes) -> bool {
     has_rules
 }
 
-/// Texts of all expressions of a schema.
-pub(super) fn expressions(schema: &Value, out: &mut Vec<Text>) {
-    for rule in rules(schema) {
-        for key in ["rule", "messageExpression"] {
-            out.extend(rule.get(key).and_then(Value::as_str).map(Text::new));
-        }
-    }
-    below(schema).for_each(|child| expressions(child, out));
-}
-
 /// Checks the fields of all rules. Nodes with errors, at or below them, are added to `malformed`.
 fn check_all_fields(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>, malformed: &mut Nodes) {
     let before = errors.len();

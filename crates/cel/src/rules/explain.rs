@@ -195,7 +195,7 @@ impl<'p> BoundTrial<'p> {
         let mut schema = self.schema.clone();
         for candidate in bounds {
             let keys = candidate.keys.iter().map(Text::as_str).chain([candidate.bound.keyword]).collect::<Vec<_>>();
-            schema.set_at(&keys, Value::Int(i64::try_from(number).unwrap_or(i64::MAX)));
+            schema.set_at(&keys, Value::from(number));
         }
         let (_, observed) = define::check(&schema, &FieldPath::root(), &Options::default());
         let own = observed.iter().find(|one| one.path.as_str().ends_with(&format!(".{}", self.place.field)));

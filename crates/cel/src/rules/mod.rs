@@ -63,13 +63,6 @@ impl Options {
     }
 }
 
-impl Options {
-    /// Adds the expressions of a schema of the stored CRD.
-    pub fn add_stored(&mut self, schema: &Value) {
-        define::expressions(schema, &mut self.stored);
-    }
-}
-
 /// The rules of one version of a CRD.
 #[derive(Debug)]
 pub struct Rules {

@@ -66,7 +66,7 @@ impl fmt::Display for ShardSelector {
 }
 
 /// FNV-1a in 64 bits.
-fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

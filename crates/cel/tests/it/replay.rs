@@ -7,7 +7,7 @@ use crate::place::Node;
 use cel::SchemaOf;
 use cel::rules::{Options, Rules, Validation};
 use machinery::value::decode;
-use machinery::{FieldError, FieldPath, Release, Value};
+use machinery::{FieldError, FieldPath, Release, Text, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -22,6 +22,14 @@ const OTHERS: [&str; 8] = [
     "must validate one",
     "regex used for validation is",
 ];
+
+/// Adds the expressions of all rules in a schema.
+fn add_expressions(value: &Value, found: &mut Vec<Text>) {
+    for rule in value.items_at(&["x-kubernetes-validations"]) {
+        found.extend(["rule", "messageExpression"].iter().filter_map(|key| rule.get(key)?.as_str()).map(Text::new));
+    }
+    value.fields().for_each(|(_, child)| add_expressions(child, found));
+}
 
 type Cause = (String, String, String);
 
@@ -120,7 +128,7 @@ impl State {
         let mut options = Options::default();
         let schemas = schemas(body);
         if let Some(stored) = self.definitions.get(&key) {
-            stored.schemas.iter().for_each(|schema| options.add_stored(schema));
+            stored.schemas.iter().for_each(|schema| add_expressions(schema, &mut options.stored));
         }
         let mut errors = vec![];
         let mut versions = BTreeMap::new();

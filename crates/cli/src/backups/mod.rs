@@ -167,10 +167,9 @@ pub fn list(directory: &Path, form: TextOrJson) -> Result<(), String> {
     let files = directory::list(directory)?;
     if form == TextOrJson::Json {
         let row = |file: &name::StoredFile| {
-            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
             json!({
-                "name": (file.name.as_str()), "time": (file.time.as_str()), "revision": (number(file.revision)),
-                "bytes": (number(file.bytes))
+                "name": (file.name.as_str()), "time": (file.time.as_str()), "revision": (file.revision),
+                "bytes": (file.bytes)
             })
         };
         return logs::print((files.iter().map(row).collect::<Value>().to_json() + "\n").as_bytes());

@@ -197,7 +197,6 @@ pub fn to_shown(stored: Value) -> Value {
     object
 }
 
-/// The current value of a metric in v1.
 fn current_to_v1(metric: &Value) -> Value {
     let mut metric = metric.clone();
     for source in ["resource", "containerResource"] {

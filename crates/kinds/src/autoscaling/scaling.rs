@@ -8,7 +8,6 @@ use crate::autoscaling::autoscaling_versions::{has_metrics, newest};
 use crate::core::podspec;
 use schema::at::At;
 
-/// The defaults of `autoscaling/v1`.
 pub fn default_v1(object: &mut Value) {
     let target = ["spec", "targetCPUUtilizationPercentage"];
     if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics(object) {

@@ -158,7 +158,6 @@ pub fn validate_cron_job(at: At) {
     job_spec(spec);
 }
 
-/// The spec of a Job.
 fn job_spec(spec: At) {
     template(spec.field("template"));
     failure_policy(spec);

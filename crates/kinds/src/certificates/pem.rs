@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, PAD};
 
-/// One block of PEM.
 pub struct Block {
     /// The words after `BEGIN`, such as `CERTIFICATE`.
     pub label: String,

@@ -50,13 +50,11 @@ const ALGORITHMS: [(&str, Algorithms, &str); 8] = [
     ("1.3.101.112", &[&ED25519], ED25519_FAILURE),
 ];
 
-/// Checks a request in PEM.
 pub fn check(text: &[u8]) -> Result<(), String> {
     let block = pem::blocks(text).into_iter().next().filter(|block| block.label == "CERTIFICATE REQUEST");
     verify(&parse(&block.ok_or(NO_REQUEST)?.bytes)?)
 }
 
-/// Parses a request in DER.
 pub fn parse(der: &[u8]) -> Result<X509CertificationRequest<'_>, String> {
     check_frame(der)?;
     let parsed = X509CertificationRequest::from_der(der);

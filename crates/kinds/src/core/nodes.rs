@@ -12,7 +12,6 @@ use schema::at::At;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// The taints of a Node.
 pub fn taints(at: At) {
     // a quirk of upstream: errors say `metadata.taints`, although taints are in the spec
     let path = FieldPath::new("metadata.taints");

@@ -130,7 +130,6 @@ mod tests {
 
     use super::*;
 
-    /// A claim with one request.
     fn claim(version: &str, request: Value) -> Value {
         let api_version = format!("resource.k8s.io/{version}");
         json!({"apiVersion": (api_version), "spec": {"devices": {"requests": [request]}}})

@@ -53,7 +53,6 @@ pub fn prepare_slice(slice: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A rule that taints devices.
 pub fn validate_taint_rule(at: At) {
     at.field_if_given("spec.deviceSelector").into_iter().for_each(fields::device_selector);
     fields::taint(at.field("spec.taint"));

@@ -138,7 +138,6 @@ fn devices(spec: At) {
     unique(devices, "name");
 }
 
-/// The ways in which a device names its Nodes.
 const DEVICE_WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
 
 fn without_nodes(device: At) {

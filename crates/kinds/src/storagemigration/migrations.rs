@@ -6,7 +6,6 @@ use machinery::{Release, Value, names};
 use resource::builtin::checks::{conditions, go_conditions, go_struct, list, text};
 use schema::at::At;
 
-/// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
 /// Their plural.
 pub const MIGRATIONS: &str = "storageversionmigrations";

@@ -4,11 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use minicbor::Decoder;
 use minicbor::data::Type;
+use std::borrow::Cow;
 
 use super::error::{CborError, CborProblem};
 use super::{Bounds, from_half};
 use crate::time;
-use crate::value::{Map, Text, Value};
+use crate::value::{Map, Text, Value, quote};
 
 type Read<T> = Result<T, CborError>;
 
@@ -39,7 +40,8 @@ fn decode_within(bytes: &[u8], bounds: Bounds) -> Read<Value> {
     let value = value(&mut input, ValuePlace { depth: 0, bounds, encoding: StringEncoding::Utf8 })?;
     let (at, length) = (input.position(), bytes.len());
     if at < length {
-        return Err(CborError { offset: at, problem: CborProblem::TrailingBytes { count: length - at } });
+        let why = format!("{} bytes of extraneous data starting at index {at}", length - at);
+        return Err(error(&input, why));
     }
     Ok(value)
 }
@@ -48,12 +50,12 @@ fn failed(error: minicbor::decode::Error) -> CborError {
     let offset = error.position().unwrap_or_default();
     match error.is_end_of_input() {
         true => CborError { offset, problem: CborProblem::UnexpectedEnd },
-        false => CborError { offset, problem: CborProblem::Malformed(error.to_string()) },
+        false => CborError { offset, problem: CborProblem::Invalid(error.to_string().into()) },
     }
 }
 
-fn error(input: &Decoder<'_>, problem: CborProblem) -> CborError {
-    CborError { offset: input.position(), problem }
+fn error(input: &Decoder<'_>, why: impl Into<Cow<'static, str>>) -> CborError {
+    CborError { offset: input.position(), problem: CborProblem::Invalid(why.into()) }
 }
 
 /// The position of a value.
@@ -76,7 +78,7 @@ impl ValuePlace {
 
 fn value(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     if place.depth > place.bounds.depth {
-        return Err(error(input, CborProblem::TooDeep { max: place.bounds.depth }));
+        return Err(error(input, format!("exceeded max nested level {}", place.bounds.depth)));
     }
     match input.datatype().map_err(failed)? {
         Type::Null => input.null().map(|()| Value::Null).map_err(failed),
@@ -84,7 +86,7 @@ fn value(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
         Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::I8 | Type::I16 | Type::I32 | Type::I64 | Type::Int => {
             let given = input.int().map_err(failed)?;
             let whole = i64::try_from(given).map(Value::Int);
-            whole.map_err(|_| error(input, CborProblem::IntegerOutOfRange(given.to_string())))
+            whole.map_err(|_| error(input, format!("cannot unmarshal {given} into Go value of type int64")))
         }
         Type::F16 => half(input),
         Type::F32 => input.f32().map_err(failed).and_then(|value| finite(input, value.into())),
@@ -94,7 +96,7 @@ fn value(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
         Type::Array | Type::ArrayIndef => array(input, place),
         Type::Map | Type::MapIndef => map(input, place),
         Type::Tag => tagged(input, place),
-        other => Err(error(input, CborProblem::UnsupportedType(other.to_string()))),
+        other => Err(error(input, format!("{other} is not supported"))),
     }
 }
 
@@ -102,14 +104,14 @@ fn half(input: &mut Decoder<'_>) -> Read<Value> {
     let at = input.position();
     let bits = input.input().get(at + 1..at + 3).and_then(|bytes| bytes.try_into().ok()).map(u16::from_be_bytes);
     input.set_position(at + 3);
-    let bits = bits.ok_or_else(|| error(input, CborProblem::UnexpectedEnd))?;
+    let bits = bits.ok_or_else(|| CborError { offset: input.position(), problem: CborProblem::UnexpectedEnd })?;
     finite(input, from_half(bits))
 }
 
 fn finite(input: &Decoder<'_>, value: f64) -> Read<Value> {
     match value.is_finite() {
         true => Ok(Value::Float(value)),
-        false => Err(error(input, CborProblem::NotFinite)),
+        false => Err(error(input, "floating-point NaN and infinity are not supported")),
     }
 }
 
@@ -136,8 +138,8 @@ fn text(input: &mut Decoder<'_>) -> Read<Text> {
 }
 
 /// Whether another item follows the `read` ones: fewer than `declared` were read, or, without a declared length, the
-/// next code is not a break. A break is consumed. Returns `problem` if there are more than `max`.
-fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, problem: CborProblem) -> Read<bool> {
+/// next code is not a break. A break is consumed. Fails if there are more than `max`.
+fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, what: &str) -> Read<bool> {
     let more = match declared {
         Some(length) => (read as u64) < length,
         None if input.datatype().map_err(failed)? == Type::Break => {
@@ -147,7 +149,7 @@ fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize,
         None => true,
     };
     match more && (read >= max || declared.is_some_and(|length| length > max as u64)) {
-        true => Err(error(input, problem)),
+        true => Err(error(input, format!("exceeded max number of {}", what.replace('#', &max.to_string())))),
         false => Ok(more),
     }
 }
@@ -156,7 +158,7 @@ fn array(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     let declared = input.array().map_err(failed)?;
     let mut items = vec![];
     let max = place.bounds.length;
-    while more(input, declared, items.len(), max, CborProblem::TooManyItems { max })? {
+    while more(input, declared, items.len(), max, "elements # for CBOR array")? {
         items.push(value(input, place.below())?);
     }
     Ok(Value::Array(items))
@@ -166,17 +168,17 @@ fn map(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     let declared = input.map().map_err(failed)?;
     let mut fields = vec![];
     let max = place.bounds.length;
-    while more(input, declared, fields.len(), max, CborProblem::TooManyFields { max })? {
+    while more(input, declared, fields.len(), max, "key-value pairs # for CBOR map")? {
         let name = match value(input, place.with_encoding(StringEncoding::Utf8))? {
             Value::String(name) => name,
-            other => return Err(error(input, CborProblem::KeyNotText(other))),
+            other => return Err(error(input, format!("cannot unmarshal {other} into Go value of type string"))),
         };
         fields.push((name, value(input, place.below())?));
     }
     let mut twice = None;
     let map = Map::from_entries(fields, |name| twice = Some(name.to_owned()));
     match twice {
-        Some(name) => Err(error(input, CborProblem::DuplicateKey(name.into()))),
+        Some(name) => Err(error(input, format!("found duplicate map key {}", quote(&name)))),
         None => Ok(Value::Object(map)),
     }
 }
@@ -185,13 +187,13 @@ fn tagged(input: &mut Decoder<'_>, place: ValuePlace) -> Read<Value> {
     match input.tag().map_err(failed)?.as_u64() {
         0 => match value(input, place.with_encoding(StringEncoding::Utf8))? {
             Value::String(text) if time::parse_rfc3339(&text).is_some() => Ok(Value::String(text)),
-            other => Err(error(input, CborProblem::InvalidTime(other))),
+            other => Err(error(input, format!("cannot set {other} for time.Time"))),
         },
         1 => match value(input, place.with_encoding(StringEncoding::Utf8))? {
             Value::Int(seconds) => Ok(Value::from(time::rfc3339(seconds))),
-            other => Err(error(input, CborProblem::InvalidTime(other))),
+            other => Err(error(input, format!("cannot set {other} for time.Time"))),
         },
-        2 | 3 => Err(error(input, CborProblem::BigNumber)),
+        2 | 3 => Err(error(input, "big numbers are not supported")),
         number @ 21..=23 => {
             let encoding = match number {
                 21 => StringEncoding::Base64Url,

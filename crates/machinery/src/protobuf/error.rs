@@ -1,20 +1,20 @@
-//! Errors of the protobuf decoder.
+//! Errors of the protobuf decoder, in the words of kube-apiserver's.
 
 /// Why bytes could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
     /// The input is empty.
-    #[error("there is no protobuf message")]
+    #[error("empty data")]
     Empty,
     /// The bytes do not begin with [`super::MAGIC`].
-    #[error("the prefix of a Kubernetes protobuf message is missing")]
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     MissingPrefix,
     /// A message is not well-formed, or nests too deeply.
-    #[error("the protobuf message is not well-formed")]
+    #[error("proto: illegal wireType")]
     Malformed,
     /// The envelope names a kind whose protobuf message this program does not know.
-    #[error("there is no protobuf message for the kind {kind:?} of {api_version:?}")]
+    #[error("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"")]
     UnknownKind {
         /// The group and version.
         api_version: String,

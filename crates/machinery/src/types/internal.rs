@@ -3,15 +3,16 @@
 //!
 //! `internal.txt` has a line for each struct, and one for each of its fields below it: its name and its type, which is
 //! `string`, `bool`, `int`, `any`, `raw`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front
-//! for a list, `{}` for a map and `*` for a pointer. `^` stands for the name of an embedded struct.
+//! for a list, `{}` for a map and `*` for a pointer. `^` stands for the name of an embedded struct. `definitions.txt` is written
+//! by hand, since unions of JSON types have no declarations that the generator could read.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::{Container, GoBase, GoField, Printed, go_struct};
-use crate::value::{Map, Value};
+use crate::value::Value;
 
-static TEXT: &str = include_str!("internal.txt");
+const TABLES: [&str; 2] = [include_str!("internal.txt"), include_str!("definitions.txt")];
 
 type Fields = Vec<(&'static str, &'static str)>;
 
@@ -20,7 +21,7 @@ fn fields(name: &str) -> Option<&'static Fields> {
     let parse = || {
         let mut all: HashMap<&'static str, Fields> = HashMap::new();
         let mut current = "";
-        for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+        for line in TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')) {
             match line.strip_prefix(' ').and_then(|line| line.split_once(' ')) {
                 Some(field) => all.entry(current).or_default().push(field),
                 None => {
@@ -48,11 +49,17 @@ const RENAMED: [(&str, &str); 10] = [
     ("LastTerminationState", "lastState"),
 ];
 
-/// The value of an internal field, looked up in an object of the published form.
-fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
+/// The value of an internal field, looked up in a value of the published form.
+fn lookup<'a>(of: Option<&'a Value>, name: &str) -> Option<&'a Value> {
+    let object = match name {
+        "." => return of,
+        "{}" => return of.filter(|value| value.as_object().is_some()),
+        "[]" => return of.filter(|value| value.as_array().is_some()),
+        _ => of?.as_object()?,
+    };
     let renamed = RENAMED.iter().find(|(internal, _)| *internal == name).map(|(_, json)| *json);
     let wanted = renamed.unwrap_or(name);
-    let found = object?.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted));
+    let found = object.iter().find(|(key, _)| key.eq_ignore_ascii_case(wanted));
     found.map(|(_, value)| value).filter(|value| !value.is_null())
 }
 
@@ -116,6 +123,8 @@ impl Printer {
             ("selector", None) => self.text.push_str("{}"),
             ("string", None) => self.text.push_str("\"\""),
             ("quantity", None) => self.text.push_str("\"0\""),
+            // upstream's union of a bool and a struct
+            ("bool", Some(Value::Object(_))) => self.text.push_str("true"),
             ("bool", None) => self.text.push_str("false"),
             ("int", None) => self.text.push('0'),
             ("string" | "bool" | "int" | "quantity", Some(value)) => self.scalar(value),
@@ -129,7 +138,6 @@ impl Printer {
     fn structure(&mut self, value: Option<&Value>, name: &str) {
         let mut own_fields = vec![];
         let metadata = gather(name, &mut own_fields);
-        let object = value.and_then(Value::as_object);
         let of_metadata: Vec<(&str, Option<&Value>, &str)> = match (metadata, value.and_then(|v| v.get("metadata"))) {
             (true, Some(metadata)) => {
                 let order = go_struct("meta.v1.ObjectMeta").map(|go| go.fields.iter().map(|field| field.name));
@@ -144,7 +152,10 @@ impl Printer {
             }
             _ => vec![],
         };
-        let own = own_fields.into_iter().map(|(name, kind)| (name, lookup(object, name), kind));
+        let own = own_fields.into_iter().map(|(name, kind)| {
+            let (name, json) = name.split_once('=').unwrap_or((name, name));
+            (name, lookup(value, json), kind)
+        });
         let all: Vec<_> = of_metadata.into_iter().chain(own).collect();
         self.items('{', all.into_iter(), '}', |out, (name, value, kind)| {
             out.key(name);

@@ -15,7 +15,7 @@ pub mod skim;
 pub(crate) use decode::lossy;
 pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_managed, decode_strict, key_order};
 pub use encode::{float_text, quote, quote_list, write_json, write_json_string};
-pub use error::{JsonContext, JsonError, JsonProblem};
+pub use error::{JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
 pub use map::{Map, find_sorted};
 
@@ -268,6 +268,8 @@ from! {
     i32 => |v| Value::Int(v.into()),
     u32 => |v| Value::Int(v.into()),
     i64 => |v| Value::Int(v),
+    u64 => |v| Value::Int(i64::try_from(v).unwrap_or(i64::MAX)),
+    usize => |v| Value::Int(i64::try_from(v).unwrap_or(i64::MAX)),
     f64 => |v| Value::Float(v),
     &str => |v| Value::String(v.into()),
     &String => |v| Value::String(v.into()),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::error::{ParseProblem, YamlError, YamlProblem};
+use super::error::{YamlError, YamlProblem};
 use super::scanner::Scanner;
 use super::token::{Place, TokenKind};
 use crate::value::Text;
@@ -97,7 +97,7 @@ pub fn compose(text: &[u8]) -> Result<Option<Document>, YamlError> {
     Ok(composer.root.map(|root| Document { nodes: composer.nodes, root }))
 }
 
-fn parse_error(place: Place, problem: ParseProblem) -> YamlError {
+fn parse_error(place: Place, problem: &'static str) -> YamlError {
     YamlError::at(place.line as usize, YamlProblem::Parse(problem))
 }
 
@@ -123,7 +123,7 @@ impl Composer<'_> {
         if is_explicit {
             let token = self.scanner.peek()?;
             if token.kind != TokenKind::DocumentStart {
-                return Err(parse_error(token.place, ParseProblem::MissingDocumentStart));
+                return Err(parse_error(token.place, "did not find expected <document start>"));
             }
             self.scanner.pop();
         }
@@ -152,13 +152,13 @@ impl Composer<'_> {
             let token = self.scanner.peek()?;
             match &token.kind {
                 TokenKind::Version { .. } if has_version => {
-                    return Err(parse_error(token.place, ParseProblem::DuplicateVersionDirective));
+                    return Err(parse_error(token.place, "found duplicate %YAML directive"));
                 }
                 TokenKind::Version { major: 1, minor: 1 } => has_version = true,
-                TokenKind::Version { .. } => return Err(parse_error(token.place, ParseProblem::UnsupportedVersion)),
+                TokenKind::Version { .. } => return Err(parse_error(token.place, "found incompatible YAML document")),
                 TokenKind::TagDirective { handle, prefix } => {
                     if self.handles.insert(handle.clone(), prefix.clone()).is_some() {
-                        return Err(parse_error(token.place, ParseProblem::DuplicateTagDirective));
+                        return Err(parse_error(token.place, "found duplicate %TAG directive"));
                     }
                 }
                 _ => break,
@@ -178,7 +178,7 @@ impl Composer<'_> {
             State::BlockValue => self.block_value(),
             State::FlowFirstEntry => self.flow_entry(),
             State::FlowEntry => {
-                self.flow_comma(&TokenKind::FlowSequenceEnd, ParseProblem::UnclosedFlowSequence)?;
+                self.flow_comma(&TokenKind::FlowSequenceEnd, "did not find expected ',' or ']'")?;
                 self.flow_entry()
             }
             State::PairKey => self.pair_key(),
@@ -190,7 +190,7 @@ impl Composer<'_> {
             }
             State::FlowFirstKey => self.flow_key(),
             State::FlowKey => {
-                self.flow_comma(&TokenKind::FlowMappingEnd, ParseProblem::UnclosedFlowMapping)?;
+                self.flow_comma(&TokenKind::FlowMappingEnd, "did not find expected ',' or '}'")?;
                 self.flow_key()
             }
             State::FlowValue => self.flow_value(),
@@ -281,7 +281,7 @@ impl Composer<'_> {
         if let Some((handle, suffix, place)) = tag {
             let prefix = if handle.is_empty() { Some("") } else { self.handles.get(&handle).map(String::as_str) };
             let name = prefix.map(|prefix| format!("{prefix}{suffix}")).filter(|name| !name.is_empty());
-            properties.tag = Some(name.ok_or_else(|| parse_error(place, ParseProblem::UndefinedTagHandle))?);
+            properties.tag = Some(name.ok_or_else(|| parse_error(place, "found undefined tag handle"))?);
         }
         Ok(properties)
     }
@@ -312,7 +312,7 @@ impl Composer<'_> {
                 let is_implicit = properties.tag.is_none();
                 self.add_scalar(properties, Text::default(), is_implicit);
             }
-            _ => return Err(parse_error(token.place, ParseProblem::MissingNode)),
+            _ => return Err(parse_error(token.place, "did not find expected node content")),
         }
         Ok(())
     }
@@ -327,8 +327,10 @@ impl Composer<'_> {
         let Some(token) = self.scanner.pop() else { return Ok(()) };
         if let TokenKind::Alias(name) = token.kind {
             let target = self.anchors.get(&name).copied();
-            let target = target
-                .ok_or_else(|| YamlError::at(token.place.line as usize, YamlProblem::UnknownAnchor(name.clone())))?;
+            let target = target.ok_or_else(|| {
+                let why = format!("unknown anchor '{name}' referenced");
+                YamlError::at(token.place.line as usize, YamlProblem::Document(why))
+            })?;
             let id = self.add(token.place, Content::Alias { name: name.into(), target });
             self.attach(id);
         }
@@ -364,7 +366,7 @@ impl Composer<'_> {
                 }
             }
             TokenKind::BlockEnd => self.close_at_token(),
-            _ => return Err(parse_error(place, ParseProblem::MissingBlockEntry)),
+            _ => return Err(parse_error(place, "did not find expected '-' indicator")),
         }
         Ok(())
     }
@@ -396,7 +398,7 @@ impl Composer<'_> {
                 self.close_at_token();
                 Ok(())
             }
-            _ => Err(parse_error(place, ParseProblem::MissingKey)),
+            _ => Err(parse_error(place, "did not find expected key")),
         }
     }
 
@@ -426,7 +428,7 @@ impl Composer<'_> {
 /// Flow collections.
 impl Composer<'_> {
     /// Consumes the comma before an entry that is not the first, unless the collection ends here.
-    fn flow_comma(&mut self, end: &TokenKind, problem: ParseProblem) -> Result<(), YamlError> {
+    fn flow_comma(&mut self, end: &TokenKind, problem: &'static str) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         if token.kind == *end {
             return Ok(());

@@ -176,7 +176,10 @@ impl<'a> Expander<'a> {
         let share = self.aliased as f64 / self.counted as f64;
         let has_too_many = self.aliased > ALIASED_NODES_MIN && self.counted > ALIASED_OF_NODES_MIN && share > allowed;
         if has_too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
-            return Err(YamlError::at(node.place.line as usize, YamlProblem::ExcessiveAliasing));
+            return Err(YamlError::at(
+                node.place.line as usize,
+                YamlProblem::Document("document contains excessive aliasing".to_owned()),
+            ));
         }
         Ok(())
     }
@@ -223,7 +226,8 @@ impl<'a> Expander<'a> {
     fn enter_alias(&mut self, id: Id, node: &YamlNode) -> Result<(), YamlError> {
         if !self.active.insert(id) {
             let Content::Alias { name, .. } = &node.content else { return Ok(()) };
-            return Err(YamlError::at(node.place.line as usize, YamlProblem::CyclicAnchor(name.to_string())));
+            let why = format!("anchor '{name}' value contains itself");
+            return Err(YamlError::at(node.place.line as usize, YamlProblem::Document(why)));
         }
         self.stack.push(Frame::Alias(id));
         Ok(())
@@ -329,7 +333,7 @@ impl<'a> Expander<'a> {
             Some(Frame::Mapping { key: key @ None, .. }) => match item {
                 Item::Scalar(scalar) => *key = Some(scalar),
                 Item::Collection(value) => {
-                    return Err(YamlError::new(YamlProblem::CollectionAsKey(go_key(&value))));
+                    return Err(YamlError::new(YamlProblem::Document(format!("invalid map key: {}", go_key(&value)))));
                 }
             },
             Some(Frame::Mapping { key, line, target, .. }) => {
@@ -362,10 +366,10 @@ impl<'a> Expander<'a> {
             None => {
                 let value = go_item(item);
                 let problem = match key {
-                    Scalar::Null => YamlProblem::NullAsKey { value },
-                    key => YamlProblem::LargeIntegerAsKey { key: go_scalar(key), value },
+                    Scalar::Null => format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {value}"),
+                    key => format!("unsupported map key of type: uint64, key: {}, value: {value}", go_scalar(key)),
                 };
-                fields.unsupported = Some(YamlError::at(line, problem));
+                fields.unsupported = Some(YamlError::at(line, YamlProblem::Conversion(problem)));
             }
         }
     }
@@ -382,7 +386,7 @@ fn is_merge(node: &YamlNode) -> bool {
 }
 
 fn no_mapping() -> YamlError {
-    YamlError::new(YamlProblem::MergeOfNonMapping)
+    YamlError::new(YamlProblem::Document("map merge requires map or sequence of maps as the value".to_owned()))
 }
 
 /// Returns an error if a number is infinite or NaN, which JSON cannot express.
@@ -391,7 +395,10 @@ fn check_finite(value: &Value) -> Result<(), YamlError> {
     while let Some(value) = open.pop() {
         match value {
             Value::Float(f) if !f.is_finite() => {
-                return Err(YamlError::new(YamlProblem::NotFinite(shortest::float(*f))));
+                return Err(YamlError::new(YamlProblem::Conversion(format!(
+                    "json: unsupported value: {}",
+                    shortest::float(*f)
+                ))));
             }
             Value::Array(items) => open.extend(items.iter().rev()),
             Value::Object(map) => open.extend(map.values().rev()),

@@ -20,7 +20,7 @@ mod token;
 pub use decode::{decode, is_plain_json};
 pub use documents::{begins_document, documents};
 pub use encode::encode;
-pub use error::{EncodingProblem, ParseProblem, ScanProblem, YamlError, YamlProblem};
+pub use error::{YamlError, YamlProblem};
 pub use expand::ALIASED_BYTES_MAX;
 pub use positions::{FieldStep, Located, Position, Positions};
 pub use resolve::reread;

@@ -1,6 +1,6 @@
 //! Anchors, aliases, tags and directives.
 
-use super::error::{ScanProblem, YamlError};
+use super::error::YamlError;
 use super::scanner::Scanner;
 use super::token::TokenKind;
 use crate::limits::VERSION_DIGITS_MAX;
@@ -20,7 +20,7 @@ impl Scanner<'_> {
         let name = self.word();
         let is_ended = self.reader.is_space_or_end(0) || b"?:,]}%@`".contains(&self.reader.byte(0));
         if name.is_empty() || !is_ended {
-            return Err(self.error(ScanProblem::MissingAnchorName));
+            return Err(self.error("did not find expected alphabetic or numeric character"));
         }
         Ok(name)
     }
@@ -42,14 +42,14 @@ impl Scanner<'_> {
             self.reader.skip_many(2);
             (handle, suffix) = (String::new(), self.tag_uri("")?);
             if self.reader.byte(0) != b'>' {
-                return Err(self.error(ScanProblem::UnclosedVerbatimTag));
+                return Err(self.error("did not find the expected '>'"));
             }
             self.reader.skip();
         } else {
             (handle, suffix) = self.shorthand()?;
         }
         if !self.reader.is_space_or_end(0) {
-            return Err(self.error(ScanProblem::MissingSpaceOrLineBreak));
+            return Err(self.error("did not find expected whitespace or line break"));
         }
         Ok(TokenKind::Tag { handle, suffix })
     }
@@ -67,7 +67,7 @@ impl Scanner<'_> {
 
     fn tag_handle(&mut self) -> Result<String, YamlError> {
         if self.reader.byte(0) != b'!' {
-            return Err(self.error(ScanProblem::MissingTagDelimiter));
+            return Err(self.error("did not find expected '!'"));
         }
         let mut handle = String::new();
         self.reader.take(&mut handle);
@@ -95,7 +95,7 @@ impl Scanner<'_> {
             found = true;
         }
         if !found {
-            return Err(self.error(ScanProblem::MissingTagUri));
+            return Err(self.error("did not find expected tag URI"));
         }
         Ok(String::from_utf8_lossy(&uri).into_owned())
     }
@@ -108,14 +108,14 @@ impl Scanner<'_> {
             0xc0..=0xdf => 1,
             0xe0..=0xef => 2,
             0xf0..=0xf7 => 3,
-            _ => return Err(self.error(ScanProblem::InvalidLeadingByteInUri)),
+            _ => return Err(self.error("found an incorrect leading UTF-8 octet")),
         };
         uri.push(first);
         self.reader.skip_many(3);
         for _ in 0..more {
             let next = self.uri_escape()?;
             if next & 0xc0 != 0x80 {
-                return Err(self.error(ScanProblem::InvalidTrailingByteInUri));
+                return Err(self.error("found an incorrect trailing UTF-8 octet"));
             }
             uri.push(next);
             self.reader.skip_many(3);
@@ -129,7 +129,7 @@ impl Scanner<'_> {
             (Some(high), Some(low)) => u8::try_from(high << 4 | low).ok(),
             _ => None,
         };
-        octet.filter(|_| self.reader.byte(0) == b'%').ok_or_else(|| self.error(ScanProblem::MissingEscapedByteInUri))
+        octet.filter(|_| self.reader.byte(0) == b'%').ok_or_else(|| self.error("did not find URI escaped octet"))
     }
 }
 
@@ -139,20 +139,20 @@ impl Scanner<'_> {
         self.reader.skip();
         let name = self.word();
         if name.is_empty() {
-            return Err(self.error(ScanProblem::MissingDirectiveName));
+            return Err(self.error("could not find expected directive name"));
         }
         if !self.reader.is_space_or_end(0) {
-            return Err(self.error(ScanProblem::InvalidDirectiveName));
+            return Err(self.error("found unexpected non-alphabetical character"));
         }
         let kind = match name.as_str() {
             "YAML" => self.version()?,
             "TAG" => self.tag_directive()?,
-            _ => return Err(self.error(ScanProblem::UnknownDirective)),
+            _ => return Err(self.error("found unknown directive name")),
         };
         self.reader.skip_blanks();
         self.reader.skip_comment();
         if !self.reader.is_break_or_end() {
-            return Err(self.error(ScanProblem::MissingCommentOrLineBreak));
+            return Err(self.error("did not find expected comment or line break"));
         }
         self.reader.skip_line();
         Ok(kind)
@@ -162,7 +162,7 @@ impl Scanner<'_> {
         self.reader.skip_blanks();
         let major = self.version_number()?;
         if self.reader.byte(0) != b'.' {
-            return Err(self.error(ScanProblem::InvalidVersion));
+            return Err(self.error("did not find expected digit or '.' character"));
         }
         self.reader.skip();
         let minor = self.version_number()?;
@@ -174,13 +174,13 @@ impl Scanner<'_> {
         while self.reader.byte(0).is_ascii_digit() {
             digits += 1;
             if digits > VERSION_DIGITS_MAX {
-                return Err(self.error(ScanProblem::LongVersion));
+                return Err(self.error("found extremely long version number"));
             }
             number = number * 10 + (self.reader.byte(0) - b'0');
             self.reader.skip();
         }
         if digits == 0 {
-            return Err(self.error(ScanProblem::MissingVersion));
+            return Err(self.error("did not find expected version number"));
         }
         Ok(number)
     }
@@ -189,15 +189,15 @@ impl Scanner<'_> {
         self.reader.skip_blanks();
         let handle = self.tag_handle()?;
         if !handle.ends_with('!') {
-            return Err(self.error(ScanProblem::MissingTagDelimiter));
+            return Err(self.error("did not find expected '!'"));
         }
         if !self.reader.is_blank(0) {
-            return Err(self.error(ScanProblem::MissingSpace));
+            return Err(self.error("did not find expected whitespace"));
         }
         self.reader.skip_blanks();
         let prefix = self.tag_uri("")?;
         if !self.reader.is_space_or_end(0) {
-            return Err(self.error(ScanProblem::MissingSpaceOrLineBreak));
+            return Err(self.error("did not find expected whitespace or line break"));
         }
         Ok(TokenKind::TagDirective { handle, prefix })
     }

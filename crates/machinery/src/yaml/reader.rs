@@ -1,6 +1,6 @@
 //! The reader: decodes the bytes of a stream, checks its characters, and tracks the position of the scanner.
 
-use super::error::{EncodingProblem, YamlError, YamlProblem};
+use super::error::{YamlError, YamlProblem};
 use super::token::Place;
 
 /// The input is decoded in chunks of this many bytes, as go-yaml does it: an error in a later chunk is not seen when
@@ -43,7 +43,7 @@ pub struct Reader<'a> {
     /// The value of `at` when the last chunk was decoded.
     window: usize,
     at_end: bool,
-    fault: Option<EncodingProblem>,
+    fault: Option<&'static str>,
     pub mark: Mark,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
                     self.raw_at += width;
                     continue;
                 }
-                Ok(_) => EncodingProblem::ControlCharacter,
+                Ok(_) => "control characters are not allowed",
                 // the rest of the character may be in the next chunk
                 Err(Undecodable::Incomplete(_)) if !self.at_end => return,
                 Err(Undecodable::Incomplete(problem) | Undecodable::Invalid(problem)) => problem,
@@ -280,8 +280,8 @@ impl<'a> Reader<'a> {
 }
 
 enum Undecodable {
-    Incomplete(EncodingProblem),
-    Invalid(EncodingProblem),
+    Incomplete(&'static str),
+    Invalid(&'static str),
 }
 
 /// Whether a byte is an allowed character of ASCII.
@@ -300,36 +300,36 @@ fn decode_utf8(bytes: &[u8]) -> Result<(char, usize), Undecodable> {
         byte @ 0xc0..=0xdf => (2, byte & 0x1f, 0x80),
         byte @ 0xe0..=0xef => (3, byte & 0x0f, 0x800),
         byte @ 0xf0..=0xf7 => (4, byte & 0x07, 0x10000),
-        _ => return Err(Undecodable::Invalid(EncodingProblem::InvalidLeadingByte)),
+        _ => return Err(Undecodable::Invalid("invalid leading UTF-8 octet")),
     };
     let Some(trailing) = bytes.get(1..width) else {
-        return Err(Undecodable::Incomplete(EncodingProblem::IncompleteCharacter));
+        return Err(Undecodable::Incomplete("incomplete UTF-8 octet sequence"));
     };
     if trailing.iter().any(|byte| byte & 0xc0 != 0x80) {
-        return Err(Undecodable::Invalid(EncodingProblem::InvalidTrailingByte));
+        return Err(Undecodable::Invalid("invalid trailing UTF-8 octet"));
     }
     let code = trailing.iter().fold(u32::from(lead), |code, byte| code << 6 | u32::from(byte & 0x3f));
     if code < least {
-        return Err(Undecodable::Invalid(EncodingProblem::OverlongCharacter));
+        return Err(Undecodable::Invalid("invalid length of a UTF-8 sequence"));
     }
-    char::from_u32(code).map(|c| (c, width)).ok_or(Undecodable::Invalid(EncodingProblem::InvalidCharacter))
+    char::from_u32(code).map(|c| (c, width)).ok_or(Undecodable::Invalid("invalid Unicode character"))
 }
 
 /// As [`decode_utf8`]; `high` is the offset of the high byte in a unit.
 fn decode_utf16(bytes: &[u8], high: usize) -> Result<(char, usize), Undecodable> {
     let unit = |at: usize| bytes.get(at..at + 2).map(|pair| u32::from(pair[high]) << 8 | u32::from(pair[1 - high]));
     let Some(first) = unit(0) else {
-        return Err(Undecodable::Incomplete(EncodingProblem::IncompleteUtf16Unit));
+        return Err(Undecodable::Incomplete("incomplete UTF-16 character"));
     };
     match first & 0xfc00 {
-        0xdc00 => Err(Undecodable::Invalid(EncodingProblem::UnexpectedLowSurrogate)),
+        0xdc00 => Err(Undecodable::Invalid("unexpected low surrogate area")),
         0xd800 => match unit(2) {
-            None => Err(Undecodable::Incomplete(EncodingProblem::IncompleteSurrogatePair)),
+            None => Err(Undecodable::Incomplete("incomplete UTF-16 surrogate pair")),
             Some(second) if second & 0xfc00 == 0xdc00 => {
                 let code = 0x10000 + ((first & 0x3ff) << 10) + (second & 0x3ff);
                 Ok((char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 4))
             }
-            Some(_) => Err(Undecodable::Invalid(EncodingProblem::MissingLowSurrogate)),
+            Some(_) => Err(Undecodable::Invalid("expected low surrogate area")),
         },
         _ => Ok((char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 2)),
     }

@@ -73,7 +73,10 @@ pub fn tagged(text: &Text, tag: &str) -> Result<Scalar, YamlProblem> {
     match found {
         Scalar::Int(i) if name == "float" => Ok(Scalar::Float(i as f64)),
         found if found.short_tag() == name => Ok(found),
-        found => Err(YamlProblem::TagMismatch { found: found.short_tag(), text: text.clone(), tag: name.to_owned() }),
+        found => {
+            let why = format!("cannot decode !!{} `{text}` as a !!{name}", found.short_tag());
+            Err(YamlProblem::Document(why))
+        }
     }
 }
 
@@ -82,7 +85,7 @@ fn binary(text: &str) -> Result<Scalar, YamlProblem> {
     use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
     let lenient = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let bytes = GeneralPurpose::new(&base64::alphabet::STANDARD, lenient).decode(text.replace(['\n', '\r'], ""));
-    let bytes = bytes.map_err(|_| YamlProblem::InvalidBase64)?;
+    let bytes = bytes.map_err(|_| YamlProblem::Document("!!binary value contains invalid base64 data".to_owned()))?;
     Ok(Scalar::Text(lossy(&bytes).into()))
 }
 

@@ -1,7 +1,7 @@
 //! Scanning of plain, quoted and block scalars.
 
 use super::buffers::{Buffers, Gap};
-use super::error::{ScanProblem, YamlError};
+use super::error::YamlError;
 use super::scanner::Scanner;
 use super::token::TokenKind;
 use crate::value::Text;
@@ -77,7 +77,7 @@ impl Scanner<'_> {
                 gap.take_line(&mut self.reader);
             } else if self.reader.is_blank(0) {
                 if gap.has_break && self.column() < indent && self.reader.byte(0) == b'\t' {
-                    return Err(self.error(ScanProblem::TabViolatesIndentation));
+                    return Err(self.error("found a tab character that violates indentation"));
                 }
                 gap.take_blank(&mut self.reader);
             } else {
@@ -101,10 +101,10 @@ impl Scanner<'_> {
         loop {
             self.reader.ensure(4);
             if self.reader.mark.column == 0 && self.is_document_indicator() {
-                return Err(self.error(ScanProblem::DocumentIndicatorInQuotes));
+                return Err(self.error("found unexpected document indicator"));
             }
             if self.reader.is_end() {
-                return Err(self.error(ScanProblem::UnclosedQuotes));
+                return Err(self.error("found unexpected end of stream"));
             }
             self.take_quoted(quote, text, gap)?;
             if self.reader.byte(0) == quote {
@@ -171,7 +171,7 @@ impl Scanner<'_> {
             b'x' => return self.escaped_code(2),
             b'u' => return self.escaped_code(4),
             b'U' => return self.escaped_code(8),
-            _ => return Err(self.error(ScanProblem::UnknownEscape)),
+            _ => return Err(self.error("found unknown escape character")),
         };
         self.reader.skip_many(2);
         Ok(c)
@@ -183,10 +183,10 @@ impl Scanner<'_> {
         let mut code: u32 = 0;
         for offset in 0..digits {
             let digit = char::from(self.reader.byte(offset)).to_digit(16);
-            let digit = digit.ok_or_else(|| self.error(ScanProblem::InvalidHexadecimalEscape))?;
+            let digit = digit.ok_or_else(|| self.error("did not find expected hexdecimal number"))?;
             code = code << 4 | digit;
         }
-        let c = char::from_u32(code).ok_or_else(|| self.error(ScanProblem::InvalidEscapedCharacter))?;
+        let c = char::from_u32(code).ok_or_else(|| self.error("found invalid Unicode character escape code"))?;
         self.reader.skip_many(digits);
         Ok(c)
     }
@@ -209,7 +209,7 @@ impl Scanner<'_> {
         self.reader.skip_blanks();
         self.reader.skip_comment();
         if !self.reader.is_break_or_end() {
-            return Err(self.error(ScanProblem::MissingCommentOrLineBreak));
+            return Err(self.error("did not find expected comment or line break"));
         }
         self.reader.skip_line();
         let mut indent = increment.map(|increment| self.indent.max(0) + increment);
@@ -251,7 +251,7 @@ impl Scanner<'_> {
         let mut increment = None;
         if self.reader.byte(0).is_ascii_digit() {
             if self.reader.byte(0) == b'0' {
-                return Err(self.error(ScanProblem::ZeroIndentationIndicator));
+                return Err(self.error("found an indentation indicator equal to 0"));
             }
             increment = Some(isize::from(self.reader.byte(0) - b'0'));
             self.reader.skip();
@@ -279,7 +279,7 @@ impl Scanner<'_> {
             }
             widest = widest.max(self.column());
             if indent.is_none_or(|indent| self.column() < indent) && self.reader.byte(0) == b'\t' {
-                return Err(self.error(ScanProblem::TabInsteadOfIndentation));
+                return Err(self.error("found a tab character where an indentation space is expected"));
             }
             if !self.reader.is_break(0) {
                 break;

@@ -6,9 +6,12 @@ pub use crate::limits::YAML_DEPTH_MAX as DEPTH_MAX;
 use std::collections::VecDeque;
 
 use super::buffers::Buffers;
-use super::error::{ScanProblem, YamlError, YamlProblem};
+use super::error::{YamlError, YamlProblem};
 use super::reader::{Mark, Reader};
 use super::token::{Token, TokenKind};
+
+/// The error of more than [`DEPTH_MAX`] open collections.
+const TOO_DEEP: &str = "exceeded max depth of 10000";
 
 /// A token that becomes a key if a `:` follows it.
 #[derive(Clone, Copy, Default)]
@@ -89,7 +92,7 @@ impl<'a> Scanner<'a> {
                 self.reader.fault().map_or(fetched, Err)?;
             }
         }
-        self.queue.front().ok_or_else(|| self.error(ScanProblem::PastEndOfStream))
+        self.queue.front().ok_or_else(|| self.error("attempted to go past the end of stream; corrupted value?"))
     }
 
     /// Removes the token that [`Scanner::peek`] has returned.
@@ -107,7 +110,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An error at the current line.
-    pub(super) fn error(&self, problem: ScanProblem) -> YamlError {
+    pub(super) fn error(&self, problem: &'static str) -> YamlError {
         YamlError::at(self.reader.mark.line, YamlProblem::Scan(problem))
     }
 
@@ -165,7 +168,7 @@ impl<'a> Scanner<'a> {
             b'|' | b'>' if !in_flow => self.fetch_block_scalar(mark),
             b'\'' | b'"' => self.fetch_content(mark, Scanner::scan_quoted),
             _ if self.may_start_plain() => self.fetch_content(mark, Scanner::scan_plain),
-            _ => Err(self.error(ScanProblem::InvalidFirstCharacter)),
+            _ => Err(self.error("found character that cannot start any token")),
         }
     }
 
@@ -224,7 +227,7 @@ impl Scanner<'_> {
             return Ok(true);
         }
         if key.required {
-            return Err(self.error(ScanProblem::MissingColon));
+            return Err(self.error("could not find expected ':'"));
         }
         self.keys[place].possible = false;
         Ok(false)
@@ -248,7 +251,7 @@ impl Scanner<'_> {
     fn forget_key(&mut self) -> Result<(), YamlError> {
         let Some(key) = self.keys.last_mut().filter(|key| key.possible) else { return Ok(()) };
         if key.required {
-            return Err(self.error(ScanProblem::MissingColon));
+            return Err(self.error("could not find expected ':'"));
         }
         key.possible = false;
         let token = key.token;
@@ -268,7 +271,7 @@ impl Scanner<'_> {
         self.indents.push(self.indent);
         self.indent = column;
         if self.indents.len() > DEPTH_MAX {
-            return Err(self.error(ScanProblem::TooManyOpenCollections));
+            return Err(self.error(TOO_DEEP));
         }
         match before {
             Some(number) => self.insert(number, kind, mark),
@@ -331,7 +334,7 @@ impl Scanner<'_> {
         let token = self.taken + self.queue.len();
         self.keys.push(SimpleKey { token, mark: self.reader.mark, ..SimpleKey::default() });
         if self.keys.len() - 1 > DEPTH_MAX {
-            return Err(self.error(ScanProblem::TooManyOpenCollections));
+            return Err(self.error(TOO_DEEP));
         }
         self.key_allowed = true;
         self.push_indicator(kind);
@@ -362,7 +365,7 @@ impl Scanner<'_> {
     fn fetch_block_entry(&mut self) -> Result<(), YamlError> {
         if !self.in_flow() {
             if !self.key_allowed {
-                return Err(self.error(ScanProblem::BlockEntryNotAllowed));
+                return Err(self.error("block sequence entries are not allowed in this context"));
             }
             self.roll(self.reader.mark, None, TokenKind::BlockSequenceStart)?;
         }
@@ -375,7 +378,7 @@ impl Scanner<'_> {
     fn fetch_key(&mut self) -> Result<(), YamlError> {
         if !self.in_flow() {
             if !self.key_allowed {
-                return Err(self.error(ScanProblem::KeyNotAllowed));
+                return Err(self.error("mapping keys are not allowed in this context"));
             }
             self.roll(self.reader.mark, None, TokenKind::BlockMappingStart)?;
         }
@@ -397,7 +400,7 @@ impl Scanner<'_> {
         } else {
             if !self.in_flow() {
                 if !self.key_allowed {
-                    return Err(self.error(ScanProblem::ValueNotAllowed));
+                    return Err(self.error("mapping values are not allowed in this context"));
                 }
                 self.roll(self.reader.mark, None, TokenKind::BlockMappingStart)?;
             }

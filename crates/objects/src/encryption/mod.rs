@@ -25,7 +25,6 @@ const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// A provider: a list of keys of one cipher, or no encryption.
 enum Provider {
-    /// No encryption.
     Identity,
     /// Prefix of values, and the keys by their own prefixes (name and colon).
     Keys {

@@ -15,7 +15,6 @@ pub use apply::{Applied, apply};
 pub use explain::explain;
 pub use table::table;
 
-/// The input of the commands.
 #[derive(Clone, Debug, Default)]
 pub struct CommandInputs {
     /// Files, directories, globs, `-` for stdin, `git:REF[:PATH]`.

@@ -26,10 +26,11 @@ pub use request::{Content, FieldValidation, Patch, RequestOptions, Target};
 pub use server::{Caller, Mapping, PolicyExpression, Provenance, User};
 pub use verdict::{Verdict, warning_text};
 
-/// The plugins that decide by objects of a running cluster: ServiceAccounts, classes, quotas.
+/// Plugins that are off unless the cluster is a bare one: they decide by objects of a running cluster, such as ServiceAccounts,
+/// classes and quotas, which manifests seldom contain.
 const OF_CLUSTER: [&str; 4] = ["ServiceAccount", "Priority", "RuntimeClass", "ResourceQuota"];
 
-/// The plugins that call webhooks: a configuration among the manifests names any URL.
+/// Plugins that are always off: a check calls no webhook, since a configuration among the manifests may name any URL.
 const CALLING: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
 /// The cluster that an engine emulates.

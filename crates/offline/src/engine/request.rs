@@ -121,7 +121,7 @@ impl RequestOptions {
             FieldValidation::Ignore => query.push("fieldValidation=Ignore".to_owned()),
         }
         if !self.field_manager.is_empty() {
-            query.push(format!("fieldManager={}", encoded(&self.field_manager)));
+            query.push(format!("fieldManager={}", machinery::url::encode(&self.field_manager, b"")));
         }
         if self.force && is_patch {
             query.push("force=true".to_owned());
@@ -224,7 +224,6 @@ pub(super) fn build(
     request.body(content).map_err(|error| error.to_string())
 }
 
-/// Sends a request.
 pub(super) async fn send(
     server: &InProcess,
     caller: &Caller,
@@ -238,10 +237,4 @@ pub(super) async fn send(
         }
         None => server.call(caller, http::Request::from_parts(parts, bytes)).await,
     }
-}
-
-/// Percent-encodes a value of a query.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }

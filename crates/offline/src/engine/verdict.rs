@@ -54,7 +54,6 @@ impl Verdict {
     }
 }
 
-/// The text of a `Warning` header: `299 - "text"`.
 pub fn warning_text(header: &str) -> Option<String> {
     let quoted = header.strip_prefix("299 - \"")?.strip_suffix('"')?;
     let mut text = String::with_capacity(quoted.len());

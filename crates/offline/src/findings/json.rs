@@ -4,7 +4,7 @@ use std::io::{Result, Write};
 
 use machinery::{Release, Value, json};
 
-use super::{Checked, Finding, Printer, Summary, number};
+use super::{Checked, Finding, Printer, Summary};
 
 #[derive(Default)]
 pub struct Json {
@@ -32,7 +32,7 @@ impl Printer for Json {
 
 fn value(checked: &Checked, finding: &Finding) -> Value {
     let mut out = json!({
-        "file": (&*checked.file), "line": (number(finding.place.line)), "column": (number(finding.place.column)),
+        "file": (&*checked.file), "line": (finding.place.line), "column": (finding.place.column),
         "severity": (finding.severity.as_str()), "reason": (finding.reason.as_str()), "object": (checked.object.as_str()),
         "field": (finding.field.as_str()), "message": (finding.message.as_str())
     });

@@ -78,12 +78,12 @@ impl Finding {
     }
 }
 
-/// The subject of a check: an object, or an input that has none.
+/// What was found in an object, or in an input that has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The name of the input.
     pub file: Arc<str>,
-    /// The kind, namespace and name of an object, such as `Boat n/a`; empty if there is none.
+    /// The kind, namespace and name of an object, such as `Boat harbour/argo`; empty if there is none.
     pub object: String,
     pub findings: Vec<Finding>,
 }
@@ -115,16 +115,11 @@ impl Summary {
 
     fn to_value(self) -> Value {
         object!({
-            "files": (number(self.files)), "objects": (number(self.objects)), "errors": (number(self.errors)),
-            "warnings": (number(self.warnings)), "skipped": (number(self.skipped)),
-            "ignoredFiles": (number(self.ignored_files))
+            "files": (self.files), "objects": (self.objects), "errors": (self.errors),
+            "warnings": (self.warnings), "skipped": (self.skipped),
+            "ignoredFiles": (self.ignored_files)
         })
     }
-}
-
-/// A number in JSON.
-fn number(count: usize) -> Value {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// The form of a report.
@@ -257,7 +252,6 @@ impl<W: Write> Report<W> {
         self.printer.left_out(&mut self.out, file, object).map_err(failed)
     }
 
-    /// Ends the report.
     pub fn end(mut self) -> Result<Summary, String> {
         self.printer.ignored(&mut self.out, &self.ignored, self.summary.ignored_files).map_err(failed)?;
         self.printer.end(&mut self.out, &self.summary).map_err(failed)?;

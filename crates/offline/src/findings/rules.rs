@@ -27,7 +27,6 @@ const TEXTS: [(&str, &str); 21] = [
     ("Warning", "The server accepts the object with a warning"),
 ];
 
-/// The text of a reason.
 pub fn text(reason: &str) -> Option<&'static str> {
     let at = TEXTS.binary_search_by_key(&reason, |(known, _)| known).ok()?;
     Some(TEXTS[at].1)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::digest::Sha256;
 use machinery::{Value, json};
 
-use super::{Checked, Finding, Printer, Severity, Summary, number, rules};
+use super::{Checked, Finding, Printer, Severity, Summary, rules};
 
 #[derive(Default)]
 pub struct Sarif {
@@ -106,15 +106,8 @@ fn uri(file: &str) -> String {
     let path = std::path::Path::new(file);
     let relative = path.strip_prefix(&here).unwrap_or(path).to_string_lossy();
     let relative = relative.strip_prefix("./").unwrap_or(&relative);
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    let mut uri = String::from(if relative.starts_with('/') { "file://" } else { "" });
-    for byte in relative.bytes() {
-        match is_plain(byte) {
-            true => uri.push(char::from(byte)),
-            false => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+    let scheme = if relative.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", machinery::url::encode(relative, b"/"))
 }
 
 fn result(checked: &Checked, finding: &Finding, fingerprint: &str) -> Value {
@@ -124,8 +117,8 @@ fn result(checked: &Checked, finding: &Finding, fingerprint: &str) -> Value {
         location.set_at(
             &["region"],
             json!({
-                "startLine": (number(place.line)), "startColumn": (number(place.column)),
-                "endColumn": (number(place.column + place.width))
+                "startLine": (place.line), "startColumn": (place.column),
+                "endColumn": (place.column + place.width)
             }),
         );
     }

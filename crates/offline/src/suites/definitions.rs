@@ -17,7 +17,6 @@ const PROFILE: &str = "include.release.openshift.io/";
 /// The directory with generated definitions, beside the one with tests.
 const GENERATED: &str = "zz_generated.crd-manifests";
 
-/// Files by their paths.
 #[derive(Debug, Default)]
 pub struct Files(pub BTreeMap<PathBuf, Arc<Read>>);
 

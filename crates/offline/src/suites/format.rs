@@ -388,7 +388,6 @@ fn operations(value: &Value, key: &str) -> Result<json_patch::JsonPatch, String>
     json_patch::decode_patch(list.to_json().as_bytes(), Unknown::Ignored).map_err(|error| format!("{key}: {error}"))
 }
 
-/// The user of `as`.
 fn user(value: &Value) -> Result<Option<User>, String> {
     let Some(user) = value.get("as") else { return Ok(None) };
     known(user, &[&["user", "uid", "groups", "extra"]], "as")?;

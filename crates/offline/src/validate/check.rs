@@ -119,7 +119,6 @@ impl Checker {
     }
 }
 
-/// The repeated keys of each object of a document.
 fn repeated_keys(document: &Document, objects: &[Object], repeated: &[RepeatedKey]) -> Vec<Vec<Finding>> {
     let mut found = vec![vec![]; objects.len()];
     for key in repeated {

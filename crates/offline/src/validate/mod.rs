@@ -285,8 +285,4 @@ impl Chunks {
 }
 
 #[cfg(test)]
-mod place_tests;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod update_tests;

@@ -1,5 +1,8 @@
 //! Reports of manifests in files, from the first byte to the last.
 
+mod place;
+mod update;
+
 use super::*;
 use crate::findings::{Colours, Detail, Form};
 

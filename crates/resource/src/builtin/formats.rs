@@ -8,7 +8,6 @@ use schema::at::At;
 /// Reports the errors of a text, which is a value or the key of an entry, at its place.
 pub type Format = fn(&str, At);
 
-/// The format with this name.
 pub fn named(name: &str) -> Option<Format> {
     Some(match name {
         "short-name" => |text, at| at.shown_as_text(text).invalid_each(in_bytes(names::dns1123_label(text))),

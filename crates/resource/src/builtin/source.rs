@@ -26,7 +26,6 @@ pub struct GroupSource {
     pub kinds: &'static str,
     /// The rules of their types.
     pub rules: &'static str,
-    /// Their columns.
     pub columns: &'static str,
     pub behaviours: &'static [Behaviour],
     /// The checks that rules name.

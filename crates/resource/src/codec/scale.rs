@@ -15,7 +15,6 @@ pub const SCALE_VERSION: &str = "autoscaling/v1";
 
 const KIND: &str = "Scale";
 
-/// The codec of Scales.
 pub enum ScaleCodec {
     /// For built-in kinds: a decoding error names what is wrong with the body.
     BuiltIn(&'static Catalogue),

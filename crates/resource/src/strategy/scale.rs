@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use base::wording::managed_fields::managed_fields_error;
 use machinery::patch::{RawKind, gotext};
 use machinery::{FieldError, Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
@@ -204,7 +203,7 @@ fn paths<'a>(at: &'a Endpoint, object: &Value) -> Result<&'a ScalePaths, Status>
 }
 
 fn unreadable(error: ManagedFieldsError) -> Status {
-    Status::internal(managed_fields_error(&error))
+    Status::internal(error.to_string())
 }
 
 fn segments(path: &str) -> Vec<&str> {

@@ -3,7 +3,7 @@
 use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, PathElement, SetNode};
 use crate::limits::{KNOWN_SET_BYTES_MAX, KNOWN_SETS_MAX};
-use machinery::value::{DEPTH_MAX, decode, write_json, write_json_string};
+use machinery::value::{DEPTH_MAX, decode, quote, write_json, write_json_string};
 use machinery::{Text, Value};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,10 +95,10 @@ fn rounded(value: Value) -> Value {
 fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     let bytes = key.as_bytes();
     if bytes.len() < 2 {
-        return Err(ManagedFieldsError::KeyTooShort);
+        return Err("key must be 2 characters long:".into());
     }
     if bytes.get(1) != Some(&b':') {
-        return Err(ManagedFieldsError::MissingColon { key: key.to_owned() });
+        return Err(ManagedFieldsError(format!("missing colon: {key}")));
     }
     let rest = key.get(2..).unwrap_or_default();
     match bytes.first() {
@@ -106,11 +106,11 @@ fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
         Some(b'v') => Ok(Some(PathElement::Value(Box::new(rounded(decode(rest.as_bytes())?))))),
         Some(b'k') => match decode(rest.as_bytes())? {
             Value::Object(map) => Ok(Some(PathElement::Key(map.into_iter().map(|(k, v)| (k, rounded(v))).collect()))),
-            _ => Err(ManagedFieldsError::KeyNotAnObject { text: rest.to_owned() }),
+            _ => Err(ManagedFieldsError(format!("expected object: {rest}"))),
         },
         Some(b'i') => match rest.parse() {
             Ok(i) => Ok(Some(PathElement::Index(i))),
-            Err(_) => Err(ManagedFieldsError::InvalidIndex { text: rest.to_owned() }),
+            Err(_) => Err(ManagedFieldsError(format!("strconv.Atoi: parsing {}: invalid syntax", quote(rest)))),
         },
         _ => Ok(None),
     }
@@ -296,7 +296,7 @@ fn parse_node(value: &Value) -> Result<SetNode, ManagedFieldsError> {
     let Value::Object(map) = value else {
         return match value {
             Value::Null => Ok(SetNode { member: true, children: FieldSet::new() }),
-            _ => Err(ManagedFieldsError::FieldsNotAnObject),
+            _ => Err("expected object".into()),
         };
     };
     let mut children = Vec::with_capacity(map.len());

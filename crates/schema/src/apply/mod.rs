@@ -22,7 +22,7 @@ mod types;
 mod versions;
 
 pub use configuration::merge_configuration;
-pub use error::{ApplyError, ManagedFieldsError};
+pub use error::ManagedFieldsError;
 pub use fieldpath::{FieldSet, PathElement, SetNode};
 pub use fields_v1::{encode as encode_fields_v1, parse as parse_fields_v1};
 pub use owners::UPDATE_ENTRIES_MAX;
@@ -194,7 +194,6 @@ pub enum Force {
     Yes,
 }
 
-/// The outcome of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyOutcome {
     /// The new object, with its managedFields.
@@ -212,16 +211,17 @@ pub fn apply(
     configuration: &Value,
     force: Force,
     request: &Request<'_>,
-) -> Result<ApplyOutcome, ApplyError> {
+) -> Result<ApplyOutcome, Status> {
     let (api_version, kind) = (configuration.str_at(&["apiVersion"]), configuration.str_at(&["kind"]));
     if api_version != request.api_version || kind != request.kind {
         let status = Status::bad_request(format!("invalid object type: {}", kind_text(api_version, kind)));
-        return Err(status.into());
+        return Err(status);
     }
     let internal = |why: String| Status::untyped(500, why);
     let empty = request.empty_object();
     let live = live.unwrap_or(&empty);
-    let mut owners = Owners::parse(list_of(live), Some(request.versions)).map_err(ApplyError::ManagedFields)?;
+    let mut owners = Owners::parse(list_of(live), Some(request.versions))
+        .map_err(|why| internal(format!("failed to decode managed fields: {why}")))?;
     let untracked = owners.0.is_empty();
     let changed = untracked || !list_of(live).is_some_and(|list| owners.are_all_of(list));
     if untracked {

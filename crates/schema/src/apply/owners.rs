@@ -104,29 +104,34 @@ fn text_of(entry: &Map, field: &'static str) -> Result<Text, ManagedFieldsError>
     match entry.get(field) {
         None | Some(Value::Null) => Ok(Text::default()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(ManagedFieldsError::NotAString { field }),
+        Some(_) => Err(ManagedFieldsError(format!("{field} must be a string"))),
     }
 }
 
 fn parse_entry(index: usize, entry: &Value, versions: Option<&dyn Versions>) -> Result<Owner, ManagedFieldsError> {
-    let entry = entry.as_object().ok_or(ManagedFieldsError::EntryNotAnObject)?;
+    let entry = entry.as_object().ok_or("entry must be an object")?;
     let operation = match text_of(entry, "operation")?.as_str() {
         "Apply" => Operation::Apply,
         "Update" => Operation::Update,
-        _ => return Err(ManagedFieldsError::UnknownOperation),
+        _ => return Err("operation must be `Apply` or `Update`".into()),
     };
     let version = text_of(entry, "apiVersion")?;
     if version.is_empty() {
-        return Err(ManagedFieldsError::EmptyVersion);
+        return Err("apiVersion must not be empty".into());
     }
     match text_of(entry, "fieldsType")?.as_str() {
         "FieldsV1" => {}
-        "" => return Err(ManagedFieldsError::MissingFieldsType { index }),
-        other => return Err(ManagedFieldsError::UnknownFieldsType { index, found: other.into() }),
+        "" => return Err(ManagedFieldsError(format!("missing fieldsType in managed fields entry {index}"))),
+        other => {
+            return Err(ManagedFieldsError(format!(
+                "invalid fieldsType {} in managed fields entry {index}",
+                quote(other)
+            )));
+        }
     }
     let time = match text_of(entry, "time")?.as_str() {
         "" => None,
-        text => Some(parse_rfc3339(text).ok_or(ManagedFieldsError::InvalidTime)?.0),
+        text => Some(parse_rfc3339(text).ok_or("time must be a time")?.0),
     };
     let set = match entry.get("fieldsV1") {
         None | Some(Value::Null) => Fields::default(),

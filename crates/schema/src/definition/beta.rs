@@ -3,11 +3,11 @@
 //! If all versions agree, v1beta1 has the schema and the like at the top level, which v1 has in each version.
 
 use machinery::field::FieldErrorKind;
+use machinery::types::internal_json;
 use machinery::{FieldError, FieldPath, Map, Value};
 
 use super::body::{default_names, default_stored_versions, fields};
 use super::hoist::Hoisted;
-use super::internal;
 use super::openapi::list;
 use super::options::BetaErrors;
 
@@ -103,14 +103,7 @@ fn shared_errors(spec: &Value) -> Vec<FieldError> {
 
 /// The list of versions as upstream's internal version prints it.
 fn printed(versions: &[Value]) -> String {
-    let version = |version: &Value| {
-        let mut version = version.clone();
-        if let Some(columns) = version.get_mut("additionalPrinterColumns") {
-            rename_columns(columns, "JSONPath", "jsonPath");
-        }
-        internal::version(&version, |key| version.get(key))
-    };
-    format!("[{}]", versions.iter().map(version).collect::<Vec<_>>().join(","))
+    internal_json(&versions.iter().cloned().collect(), "[]apiextensions.CustomResourceDefinitionVersion")
 }
 
 fn is_blank(value: Option<&Value>) -> bool {

@@ -6,7 +6,6 @@ use super::beta;
 use super::body::default;
 use crate::shape::{self, Keys, Struct, TypeError};
 
-/// The versions of the definition API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiVersion {
     V1,
@@ -14,7 +13,6 @@ pub enum ApiVersion {
 }
 
 impl ApiVersion {
-    /// The Go type of definitions in the version.
     pub fn go_type(self) -> &'static str {
         match self {
             ApiVersion::V1 => "apiextensions.v1.CustomResourceDefinition",

@@ -57,6 +57,13 @@ impl<'a> Hoisted<'a> {
         if self.is_shared(key) { None } else { version.get(key) }
     }
 
+    /// A version without what was moved to the top.
+    pub(super) fn rest_of(&self, version: &Value) -> Value {
+        let mut rest = version.clone();
+        KEYS.iter().filter(|key| self.is_shared(key)).for_each(|key| drop(rest.remove_at(&[key])));
+        rest
+    }
+
     /// The effective schema of a version.
     pub(super) fn schema_of(&self, version: &'a Value) -> Option<&'a Value> {
         version.get("schema")

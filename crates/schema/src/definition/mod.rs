@@ -14,7 +14,6 @@ mod decode;
 mod defaults;
 mod fieldpath;
 mod hoist;
-mod internal;
 mod names;
 mod options;
 mod prepare;

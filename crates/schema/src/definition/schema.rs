@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 
 use machinery::field::{FieldErrorKind, FieldErrors};
+use machinery::types::internal_json;
 use machinery::{FieldError, FieldPath, Value};
 
 use super::fieldpath::{self, Notation};
 use super::openapi::{entries, flag, has_properties, is_leaf, items, list, property, text};
 use super::options::Options;
-use super::{defaults, internal, structural};
+use super::{defaults, structural};
 use crate::at::At;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -89,22 +90,47 @@ fn broken_node(error: &FieldError) -> &str {
     node.unwrap_or(&error.field)
 }
 
+/// The keywords that the root of a schema may have if there is a status. Only `id`, `$schema` and `$ref` come before `type` in
+/// upstream's struct, which reports the first violation in its order.
+const ALLOWED_WITH_STATUS: [&str; 22] = [
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
 fn root_with_status(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (key, allowed) in internal::given_fields(schema) {
-        if key == "type" && text(schema, "type") != "object" {
-            let detail =
-                "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-            errors.push(FieldError::invalid(&path.child("type"), &Value::from(text(schema, "type")), detail));
-            return;
-        }
-        if !allowed {
-            let detail = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum \
-                          MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items \
-                          Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at \
-                          the root of the schema if the status subresource is enabled";
-            errors.push(shown(path, internal::schema(schema), detail));
-            return;
-        }
+    let is_allowed = |name: &str| ALLOWED_WITH_STATUS.contains(&name);
+    let kind = schema.get("type").filter(|kind| kind.as_str() != Some("object"));
+    let is_first_forbidden = ["id", "$schema", "$ref"].iter().any(|name| schema.get(name).is_some());
+    if let Some(kind) = kind.filter(|_| !is_first_forbidden) {
+        let detail =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        errors.push(FieldError::invalid(&path.child("type"), kind, detail));
+    } else if !schema.fields().all(|(name, _)| is_allowed(name)) {
+        let detail = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum \
+                      MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items \
+                      Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at \
+                      the root of the schema if the status subresource is enabled";
+        errors.push(shown(path, internal_json(schema, "apiextensions.JSONSchemaProps"), detail));
     }
 }
 
@@ -324,7 +350,11 @@ impl SchemaWalk<'_> {
             }
             (Some(other), None) => {
                 let detail = "must only have a single schema if x-kubernetes-list-type is map";
-                return self.errors.push(shown(&path.child("items"), internal::or_list(other), detail));
+                return self.errors.push(shown(
+                    &path.child("items"),
+                    internal_json(other, "apiextensions.JSONSchemaPropsOrArray"),
+                    detail,
+                ));
             }
             (_, Some(item)) => item,
         };

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use machinery::Value;
+use machinery::types::internal_json;
 
 use super::fieldpath::{self, Notation};
 use super::hoist::Hoisted;
 use super::openapi::{flag, text};
 use super::options::Options;
-use super::{internal, names, schema, structural, subresources};
+use super::{names, schema, structural, subresources};
 use crate::at::At;
 
 pub(super) fn validate<'v>(at: At<'_, 'v>, spec: &Hoisted<'v>, context: &schema::ValidationContext<'_>) {
@@ -51,8 +52,8 @@ fn printed(spec: &Hoisted<'_>) -> String {
     if spec.spec.get("versions").is_none_or(Value::is_null) {
         return "null".to_owned();
     }
-    let print = |version| internal::version(version, |key| spec.own(version, key));
-    format!("[{}]", spec.versions.iter().map(print).collect::<Vec<_>>().join(","))
+    let versions = spec.versions.iter().map(|version| spec.rest_of(version)).collect();
+    internal_json(&versions, "[]apiextensions.CustomResourceDefinitionVersion")
 }
 
 fn validate_version<'v>(

@@ -47,7 +47,6 @@ machinery::text_enum! {
     }
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The kind of change.

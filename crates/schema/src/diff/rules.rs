@@ -34,7 +34,6 @@ impl Costs {
 struct Place<'a> {
     old: &'a Value,
     new: &'a Value,
-    /// The path in the schemas.
     schema: FieldPath,
     /// The path in objects.
     path: String,

@@ -81,7 +81,6 @@ impl Struct {
         self.fields.get_or_init(|| table::fields(self.go))
     }
 
-    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         let found = self.fields().binary_search_by(|field| field.name.cmp(name)).ok()?;
         self.fields().get(found)

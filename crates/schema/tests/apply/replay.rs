@@ -3,7 +3,7 @@
 
 use machinery::value::decode;
 use machinery::{Release, Status, Text, Value};
-use schema::apply::{ApplyError, ConvertError, FieldSet, Force, Request, TypeSchema, Versions, apply, update};
+use schema::apply::{ConvertError, FieldSet, Force, Request, TypeSchema, Versions, apply, update};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -426,10 +426,7 @@ fn applied(located: &Step<'_>, live: Option<&Value>, request: &Request<'_>) -> O
         return None;
     }
     let force = if located.query.contains("force=true") { Force::Yes } else { Force::No };
-    let result = apply(live, &body, force, request).map(|outcome| outcome.object).map_err(|error| match error {
-        ApplyError::Status(status) => status,
-        ApplyError::ManagedFields(error) => panic!("the live object: {error}"),
-    });
+    let result = apply(live, &body, force, request).map(|outcome| outcome.object);
     match (&result, status) {
         (Ok(_), 200 | 201) | (Err(_), 400 | 409 | 500) => Some(result),
         (Err(_), _) => Some(result),

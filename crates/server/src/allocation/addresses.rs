@@ -41,7 +41,6 @@ fn texts(spec: &Value, name: &str) -> Vec<Text> {
     spec.items_at(&[name]).iter().map(|item| Text::from(item.as_str().unwrap_or_default())).collect()
 }
 
-/// The addresses that a `spec` has.
 pub(super) fn of(spec: &Value) -> Vec<IpAddr> {
     if allocates_addresses(spec) {
         texts(spec, "clusterIPs").iter().filter_map(|text| ip::parse(text)).collect()

@@ -44,7 +44,6 @@ impl Expiring {
     }
 }
 
-/// The controller, with the expiry of each Event.
 pub struct EventExpiry {
     seconds: i64,
     state: Mutex<Expiring>,

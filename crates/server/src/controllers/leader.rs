@@ -102,7 +102,6 @@ pub async fn complete_writes(context: Arc<Context>, mut stop: watch::Receiver<bo
     }
 }
 
-/// The Lease as it is stored.
 struct StoredLease {
     lease: Value,
     version: u64,

@@ -79,7 +79,6 @@ struct Reconciling<R> {
     passes: AtomicBool,
 }
 
-/// A reconciler as a controller.
 pub fn controller(reconciler: impl Reconciler) -> Arc<dyn Controller> {
     let (calls, handled, passes) = Default::default();
     Arc::new(Reconciling { reconciler, wake: Notify::new(), hurry: Notify::new(), calls, handled, passes })

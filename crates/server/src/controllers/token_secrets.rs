@@ -25,7 +25,6 @@ const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
 const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
 
-/// The controller.
 pub struct TokenSecrets {
     /// The CA bundle of the server, PEM; empty if it is not published.
     authority: Mutex<String>,

@@ -20,7 +20,6 @@ pub enum LogRun {
     Previous,
 }
 
-/// The logs of a capture.
 pub trait CapturedLogs: Send + Sync {
     /// Reads a log; `None` if it was not captured. Fails with a one-line message.
     fn read(&self, log: LogOf<'_>) -> Option<Result<Bytes, String>>;

@@ -68,10 +68,9 @@ impl Edge {
         if path == "/version" {
             return self.version(info, headers, reply);
         }
-        let accept = text_of(headers, ACCEPT);
         // metrics and backups are those of the whole server, so owners of workspaces do not get them
         if path == "/metrics" && !self.is_workspace() {
-            return self.metrics(accept);
+            return self.metrics(text_of(headers, ACCEPT));
         }
         if path == backup::PATH && info.method == Method::POST && !self.is_workspace() {
             let body = backup::backup(self.context.objects.store()).await;
@@ -80,11 +79,17 @@ impl Edge {
         if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|parent| path.strip_prefix(parent)) {
             return self.health.check(check);
         }
+        self.api_document(info, headers, reply).await
+    }
+
+    /// Responds to a request for OpenAPI or discovery.
+    async fn api_document(&self, info: &RequestInfo, headers: &HeaderMap, reply: &Reply) -> HttpResponse {
+        let path = info.path.trim_end_matches('/');
         if info.path.starts_with("/openapi/v2/") {
             return page_not_found();
         }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
-            let etag = text_of(headers, IF_NONE_MATCH);
+            let (accept, etag) = (text_of(headers, ACCEPT), text_of(headers, IF_NONE_MATCH));
             let coding = if reply.gzip { ContentCoding::Gzip } else { ContentCoding::Identity };
             return openapi(self.openapi.respond(&info.path, &info.query, accept, etag, coding).await, reply);
         }

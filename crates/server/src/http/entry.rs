@@ -52,13 +52,13 @@ impl RequestSlot<'_> {
     }
 }
 
-/// The outcome of a request that a layer above has decided about: a document, or why it is refused.
+/// The outcome of a request that the entry to workspaces has decided about: a document, or why it is refused.
 #[derive(Clone)]
 struct Settled(Result<Value, Status>);
 
 impl Edge {
-    /// Responds to a request that a layer above has decided about: it is audited, logged and measured, and takes a seat, as one
-    /// that is decided here. It is not authorized again.
+    /// Responds to a request with an outcome that the entry to workspaces has decided. The request is audited, logged and
+    /// measured, and takes a seat, like any other, but is not authorized again.
     pub async fn settle(
         self: Arc<Self>,
         client: Arc<Client>,

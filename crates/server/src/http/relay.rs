@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use access::authorization::Authorized;
-use base::request::{Verb, encode_path};
+use base::request::Verb;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Request, Response, StatusCode, Uri, request};
@@ -35,7 +35,7 @@ impl Edge {
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
         // the path that was authorized, in its canonical encoding
-        let (path, query) = (encode_path(&authorized.info.path), authorized.info.query.encode());
+        let (path, query) = (machinery::url::encode_path(&authorized.info.path), authorized.info.query.encode());
         let target = if query.is_empty() { path } else { format!("{path}?{query}") };
         match Uri::try_from(target) {
             Ok(target) => *request.uri_mut() = target,

@@ -34,7 +34,6 @@ enum Source {
     Made(Box<MadeBody>),
     /// A body that is also copied to a tap.
     Tapped(Box<RequestBody>, Arc<dyn Tap>),
-    /// The end of the body.
     End,
 }
 

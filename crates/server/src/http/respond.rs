@@ -398,7 +398,7 @@ fn list_meta(list: &ListOutcome) -> Value {
         meta.set_at(&["continue"], Value::from(&list.continue_token));
     }
     if let Some(remaining) = list.remaining {
-        meta.set_at(&["remainingItemCount"], Value::Int(i64::try_from(remaining).unwrap_or(i64::MAX)));
+        meta.set_at(&["remainingItemCount"], Value::from(remaining));
     }
     meta
 }

@@ -236,15 +236,9 @@ fn negotiate(accept: &str, version: &str) -> Option<DocumentEncoding> {
 
 /// A Unix time in seconds as an HTTP date (RFC 9110, IMF-fixdate).
 fn http_date(seconds: i64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = machinery::time::civil_from_days(days);
-    let pick = |list: &[&'static str], i: i64| usize::try_from(i).ok().and_then(|i| list.get(i).copied());
-    let weekday = pick(&DAYS, days.rem_euclid(7)).unwrap_or_default();
-    let month = pick(&MONTHS, month - 1).unwrap_or_default();
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+    let date = jiff::Timestamp::from_second(seconds).and_then(|time| printer.timestamp_to_rfc9110_string(&time));
+    date.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub struct Kind {
     pub name: String,
 }
 
-/// The name of the schema of a kind.
 pub fn name(served: &ServedResource, kind: &str) -> String {
     let (group, version) = (&served.resource.group, &served.version.name);
     if served.version.built_in.is_some() {
@@ -26,7 +25,6 @@ pub fn name(served: &ServedResource, kind: &str) -> String {
     format!("{}.{version}.{kind}", labels.join("."))
 }
 
-/// The name of the schema of a built-in kind.
 pub fn built_in_name(group: &str, version: &str, kind: &str) -> String {
     let name = format!("{}.{version}.{kind}", types::go_package(group));
     // the table of types does not have the legacy APIs; they use the package of v1
@@ -43,7 +41,6 @@ pub fn kind(served: &ServedResource, kind: &str) -> Kind {
     Kind { group, version, name: kind.to_owned() }
 }
 
-/// The schema of the objects of a resource.
 pub fn object(served: &ServedResource, dialect: Dialect) -> Value {
     let version = &served.version;
     let openapi = version.openapi();
@@ -85,7 +82,6 @@ fn typed(openapi: &Value, dialect: Dialect) -> Value {
     root
 }
 
-/// The schema of lists of a resource.
 pub fn list(served: &ServedResource, dialect: Dialect) -> Value {
     let resource = &served.resource;
     let mut root = json!({

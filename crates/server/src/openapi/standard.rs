@@ -145,7 +145,6 @@ fn restore_item_defaults(node: &mut Value) {
     }
 }
 
-/// The schemas of [`schemas_of`] in v2.
 fn schemas_v2(release: Release) -> &'static Value {
     static BY_RELEASE: [OnceLock<Value>; Release::ALL.len()] = [const { OnceLock::new() }; Release::ALL.len()];
     BY_RELEASE[release as usize].get_or_init(|| all_to_v2(schemas_of(release)))

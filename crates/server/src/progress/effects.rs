@@ -238,7 +238,6 @@ impl Written {
     }
 }
 
-/// The resource that serves a kind, and the version.
 pub fn served(context: &Context, kind: &KindName) -> Option<(Arc<Resource>, Arc<Version>)> {
     let resource = context.registry.of_kind(&kind.group, &kind.version, &kind.kind)?;
     let version = resource.served(&kind.version)?.clone();

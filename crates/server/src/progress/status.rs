@@ -51,7 +51,7 @@ fn keep_transition(status: &mut Value, object: &Value) {
 
 impl EngineState {
     fn status(&self, loaded: &Loaded) -> Value {
-        let (plan, number) = (&loaded.plan, |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX)));
+        let plan = &loaded.plan;
         let mut stopped = vec![];
         let mut rules = vec![];
         for (index, (name, rule)) in plan.rules.iter().enumerate() {
@@ -61,7 +61,7 @@ impl EngineState {
                 Ok(_) => trouble.map(|trouble| format!("{}: {}", trouble.path, trouble.message)),
             };
             let mut shown =
-                json!({"name": (name.as_str()), "writes": (number(loaded.writes.get(index).copied().unwrap_or(0)))});
+                json!({"name": (name.as_str()), "writes": (loaded.writes.get(index).copied().unwrap_or(0))});
             if let Some(message) = message {
                 stopped.push(name.as_str());
                 shown.set_at(&["message"], Value::from(message));
@@ -80,7 +80,7 @@ impl EngineState {
         let is_ready = if reason == "Working" { "True" } else { "False" };
         json!({
             "observedGeneration": (plan.generation),
-            "writes": (number(loaded.writes.iter().sum())),
+            "writes": (loaded.writes.iter().sum::<u64>()),
             "conditions": [{
                 "type": "Ready", "status": is_ready, "reason": reason, "message": message,
                 "observedGeneration": (plan.generation), "lastTransitionTime": (clock::now_rfc3339())

@@ -51,7 +51,7 @@ fn files_have_progress_objects_only() {
     for (text, why) in [
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n", "ConfigMap \"m\" of \"v1\" is not a Progress"),
         ("apiVersion: testing.pintle.dev/v1alpha1\nkind: Progress\n", "Progress \"\""),
-        ("a: [", "line 2: missing node"),
+        ("a: [", "line 2: did not find expected node content"),
     ] {
         let error = read(text.as_bytes()).unwrap_err();
         assert!(error.contains(why), "{error}");

@@ -36,7 +36,6 @@ pub struct Delivering {
 }
 
 impl Testing {
-    /// Begins the deliveries of a watch.
     pub fn begin(self: Arc<Self>, watch: &Request, agent: &str, position: Position) -> Delivering {
         let info = &watch.authorized.info;
         let mut selection = String::new();

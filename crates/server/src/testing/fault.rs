@@ -148,7 +148,6 @@ impl Rule {
         self.delay + self.choice.jitter(at, self.jitter)
     }
 
-    /// Counts a match.
     fn count(&mut self, target: &Matchable<'_>) -> Match {
         self.matches += 1;
         let subject = target.subject();
@@ -266,8 +265,7 @@ impl Fault {
     }
 
     pub fn status(&self, now_millis: i64) -> Value {
-        let matches = self.rules.iter().map(|rule| rule.matches).sum();
-        let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let matches: u64 = self.rules.iter().map(|rule| rule.matches).sum();
         let phase = match &self.failure {
             Some(_) => "Failed",
             None if self.has_ended(now_millis) => "Ended",
@@ -277,7 +275,7 @@ impl Fault {
         let hit = |hit: &Hit| {
             json!({
                 "time": (machinery::time::rfc3339(hit.seconds)),
-                "ordinal": (number(hit.ordinal)),
+                "ordinal": (hit.ordinal),
                 "effect": (hit.effect.as_str()),
                 "request": (hit.request.as_str()),
                 "user": (hit.user.as_str()),
@@ -285,8 +283,7 @@ impl Fault {
             })
         };
         let last = Value::Array(self.last.iter().map(hit).collect());
-        let mut status =
-            json!({"phase": phase, "hits": (number(self.hits)), "matches": (number(matches)), "last": (last)});
+        let mut status = json!({"phase": phase, "hits": (self.hits), "matches": matches, "last": last});
         if let Some(why) = &self.failure {
             status.set_at(&["message"], Value::from(why));
         }

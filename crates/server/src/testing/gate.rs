@@ -70,9 +70,7 @@ impl Gate {
     }
 
     pub fn status(&self, held: usize, watches: usize) -> Value {
-        let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let mut status = json!({"held": (number(held as u64)), "released": (number(self.released)),
-            "watches": (number(watches as u64))});
+        let mut status = json!({"held": held, "released": (self.released), "watches": watches});
         if let Some(why) = &self.failure {
             status.set_at(&["message"], Value::from(why));
         }

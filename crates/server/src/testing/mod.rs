@@ -122,7 +122,6 @@ impl Testing {
         Arc::new(Hook(self))
     }
 
-    /// The clock of the workspace.
     pub fn clock(&self) -> &Arc<WorkspaceClock> {
         &self.clock
     }

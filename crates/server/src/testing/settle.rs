@@ -124,11 +124,10 @@ impl Testing {
     }
 
     fn outcome(&self, ending: &Ending, view: &Outstanding, rounds: u64, took: Duration) -> Value {
-        let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let behind = view.behind.iter().take(limits::SETTLE_NAMED).map(|behind| {
             let watcher = &behind.watcher;
             json!({"watch": (watcher.key.to_string()), "user": (watcher.user.as_str()), "userAgent": (watcher.agent.as_str()),
-                "events": (number(behind.events as u64)), "heldBy": (behind.held_by.as_str())})
+                "events": (behind.events), "heldBy": (behind.held_by.as_str())})
         });
         let flights: Vec<_> = self.state.lock().flights.values().take(limits::SETTLE_NAMED).cloned().collect();
         let requests = flights.iter().map(|flight| {
@@ -144,11 +143,11 @@ impl Testing {
             "settled": is_settled,
             "reason": reason,
             "message": (message(ending, view)),
-            "milliseconds": (number(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))),
-            "rounds": (number(rounds)),
-            "watches": (number(view.watches as u64)),
-            "held": (number(view.held as u64)),
-            "requestsInFlight": (number(view.in_flight as u64)),
+            "milliseconds": (u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            "rounds": rounds,
+            "watches": (view.watches),
+            "held": (view.held),
+            "requestsInFlight": (view.in_flight),
             "behind": (behind.collect::<Value>()),
             "requests": (if view.in_flight > 0 { requests.collect::<Value>() } else { Value::Array(vec![]) }),
         })

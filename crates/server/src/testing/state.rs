@@ -53,7 +53,6 @@ pub struct Watcher {
     pub wake: Notify,
 }
 
-/// A request in flight.
 #[derive(Clone)]
 pub struct InFlightRequest {
     pub request: String,
@@ -81,7 +80,6 @@ pub enum ReportedKind {
 
 #[derive(Default)]
 pub struct TestState {
-    /// The clock of the workspace.
     pub clock: Arc<WorkspaceClock>,
     pub faults: BTreeMap<Text, Fault>,
     /// The faults of the context that the workspace had before.

@@ -27,20 +27,6 @@ pub enum BuiltInKind {
     None,
 }
 
-/// An encoded object, and where it belongs.
-pub struct CapturedObject {
-    pub key: Key,
-    pub object: Encoded,
-}
-
-impl CapturedObject {
-    /// Encodes an object. The path is `namespace/name`, or `name` for objects of the cluster.
-    pub fn new(group: &str, plural: &str, path: &str, object: Value) -> CapturedObject {
-        let key = Key { group: group.into(), plural: plural.into(), path: path.into() };
-        CapturedObject { key, object: Encoded::of(&to_stored(object)) }
-    }
-}
-
 fn row(api_version: &str, kind: &str) -> Option<&'static BuiltIn> {
     CATALOGUE.rows().iter().find(|row| row.api_version == api_version && row.kind == kind)
 }
@@ -80,7 +66,7 @@ pub fn set_defaults(object: &mut Value) {
 }
 
 /// The stored form of an object. Where that is the form that clients see, nothing is changed.
-fn to_stored(object: Value) -> Value {
+pub fn to_stored(object: Value) -> Value {
     match row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])).filter(|row| has_stored_form(row)) {
         Some(row) => row.to_stored(object),
         None => object,

@@ -88,9 +88,7 @@ pub fn export(
         sum.update(line.as_bytes());
         out.write_all(line.as_bytes()).map_err(failed)
     };
-    let number = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
-    let (objects, revision) = (number(done.of as u64), number(done.revision));
-    write(json!({"format": FORMAT, "objects": objects, "revision": revision}), out)?;
+    write(json!({"format": FORMAT, "objects": (done.of), "revision": (done.revision)}), out)?;
     for (place, entry) in &chosen.entries {
         let object = decode(place, entry, layout)?;
         let Key { group, plural, path } = place.key.clone();

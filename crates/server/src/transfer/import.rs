@@ -131,7 +131,6 @@ fn to_value(place: &Place, object: &Value, layout: &Layout) -> Result<Bytes, Str
     }
 }
 
-/// A write of the import.
 struct PlannedWrite {
     place: Place,
     value: Bytes,

@@ -14,7 +14,7 @@ mod tests;
 use objects::Place;
 use store::Revision;
 
-pub use capture::{BuiltInKind, CapturedObject, StoredObject, built_in_kind, load, set_defaults};
+pub use capture::{BuiltInKind, StoredObject, built_in_kind, load, set_defaults, to_stored};
 pub use export::{Chosen, choose, choose_readable, export};
 pub use import::{Checked, Conflict, Imported, check, import};
 pub use selection::ObjectSelection;

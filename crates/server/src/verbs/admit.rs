@@ -2,7 +2,6 @@
 
 use access::admission::{Attributes, Charge, Operation};
 use base::request::{DeleteOptions, FieldValidation, WriteOptions};
-use base::wording;
 use machinery::{Map, Status, Text, Value};
 
 use super::context::Context;
@@ -135,8 +134,7 @@ impl Admit<'_> {
             && let Err(why) = schema::apply::check_managed_fields(&object)
         {
             self.request.warn(format!(
-                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {}",
-                wording::managed_fields::managed_fields_error(&why)
+                ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
             ));
             match before {
                 Some(before) => object.set_at(&MANAGED, before.clone()),

@@ -355,7 +355,6 @@ struct ListState {
     after: Option<String>,
 }
 
-/// A page of a list.
 pub struct Page {
     pub list: ListOutcome,
     /// The number of visited objects.

@@ -4,13 +4,14 @@ use base::task;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value, json, names, value};
+use objects::{Encoded, Key};
 use resource::Document;
 
 use super::context::Context;
 use super::request::{Capacity, Growth};
 use super::stored;
 use crate::limits;
-use crate::transfer::CapturedObject;
+use crate::transfer::to_stored;
 
 /// The domain of the groups that the server defines itself. Their objects are not data of the captured cluster.
 const OWN_DOMAIN: &str = "pintle.dev";
@@ -26,7 +27,7 @@ pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: 
     // some at a time, so that they share syncs: a write counts against the capacity once it is complete
     let writes = stream::iter(captured).map(|one| write(context, capacity, one));
     writes.buffered(limits::IMPORT_PARALLEL).try_collect::<()>().await?;
-    Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
+    Ok(json!({"written": count}))
 }
 
 /// Whether a group, or a definition of this name, is one that the server defines itself.
@@ -34,8 +35,8 @@ pub fn is_own(name: &str) -> bool {
     name.strip_suffix(OWN_DOMAIN).is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// An object of a request. Fails if it could not be read at its path, or belongs to the server.
-fn captured(sent: &Value) -> Result<CapturedObject, Status> {
+/// An object of a request in its stored form, and its key. Fails if it could not be read at its path, or belongs to the server.
+fn captured(sent: &Value) -> Result<(Key, Encoded), Status> {
     let [group, resource, path] = ["group", "resource", "path"].map(|field| sent.str_at(&[field]));
     let object = sent.get("object").cloned().unwrap_or_default();
     let (namespace, name) = path.split_once('/').unwrap_or(("", path));
@@ -57,15 +58,19 @@ fn captured(sent: &Value) -> Result<CapturedObject, Status> {
     if is_own(group) || defined.into_iter().any(is_own) {
         return Err(Status::new(Reason::Forbidden, format!("{resource} {path:?} belongs to the server")));
     }
-    let captured = CapturedObject::new(group, resource, path, object);
-    if captured.object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
+    let key = Key { group: group.into(), plural: resource.into(), path: path.into() };
+    let object = Encoded::of(&to_stored(object));
+    if object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
         return Err(Status::new(Reason::RequestEntityTooLarge, format!("{resource} {path:?} is too large")));
     }
-    Ok(captured)
+    Ok((key, object))
 }
 
-async fn write(context: &Context, capacity: Option<&dyn Capacity>, one: CapturedObject) -> Result<(), Status> {
-    let CapturedObject { key, object } = one;
+async fn write(
+    context: &Context,
+    capacity: Option<&dyn Capacity>,
+    (key, object): (Key, Encoded),
+) -> Result<(), Status> {
     let known = context.objects.collection(&key.group, &key.plural).get(&key.path);
     if let Some(capacity) = capacity {
         let bytes = object.body.bytes.len();

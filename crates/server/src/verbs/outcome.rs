@@ -16,7 +16,6 @@ pub struct ListOutcome {
     pub shards: Option<ShardSelector>,
 }
 
-/// The outcome of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// An existing object was read or changed.
@@ -26,7 +25,6 @@ pub enum Effect {
     Begun,
 }
 
-/// The outcome of a verb.
 pub enum Outcome {
     Object(Effect, ResponseObject),
     /// A Status of success.

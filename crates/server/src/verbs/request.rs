@@ -156,7 +156,6 @@ impl Request {
         Request { version, strategy, ..self }
     }
 
-    /// This request with an audit context.
     pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
         Request { audit_context, ..self }
     }
@@ -199,7 +198,6 @@ impl Request {
         Request { posted_to: resource, ..self }
     }
 
-    /// This request to a subresource.
     pub fn through(self, subresource: Subresource) -> Request {
         let strategy = strategy::strategy(&self.resource, &self.version, subresource);
         Request { subresource, strategy, ..self }

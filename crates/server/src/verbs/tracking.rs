@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use base::{clock, wording};
+use base::clock;
 use machinery::{Status, Value};
 use resource::{Resource, Version};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
@@ -127,9 +127,7 @@ impl Request {
     ) -> Result<schema::apply::ApplyOutcome, Status> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
-        let work = |request: &FieldManager<'_>| {
-            schema::apply::apply(live, configuration, force, request).map_err(wording::managed_fields::apply_error)
-        };
+        let work = |request: &FieldManager<'_>| schema::apply::apply(live, configuration, force, request);
         self.tracked(manager, bare, work).await
     }
 

@@ -344,7 +344,6 @@ impl Watch {
         }
     }
 
-    /// The object of a bookmark.
     pub fn bookmark_object(&self, revision: Revision, kind: BookmarkKind) -> Value {
         let mut object: Value = [
             ("apiVersion", Value::String(self.request.api_version())),

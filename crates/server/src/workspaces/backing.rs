@@ -67,14 +67,12 @@ pub trait Sources {
 /// Makes the content of a workspace from its source.
 pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, String> + 'a;
 
-/// The source of a fork.
 pub enum ForkSource<'a> {
     /// A workspace that has not been used yet, and the release that its forks emulate.
     Empty(Option<Release>),
     Begun(BegunSource<'a>),
 }
 
-/// A source that has begun.
 pub struct BegunSource<'a> {
     pub name: &'a str,
     /// The id of its branch, if its backing is the log; `None` for `default`.

@@ -7,7 +7,6 @@ use machinery::Release;
 use objects::{Frozen, Objects};
 use store::{Branching, Revision, Store};
 
-/// The content of a workspace.
 #[derive(Clone)]
 pub enum Contents {
     /// An empty API that has not been used yet, and the release that it inherits from its source.

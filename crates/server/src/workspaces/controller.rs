@@ -192,6 +192,5 @@ impl Workspaces {
 /// The status fields for the usage of a workspace; `None` if it has not been used.
 fn counts_of(workspace: &Workspace) -> [(&'static str, Option<Value>); 2] {
     let usage = workspace.usage();
-    let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-    [("objects", usage.map(|of| count(of.objects as u64))), ("bytes", usage.map(|of| count(of.bytes)))]
+    [("objects", usage.map(|of| Value::from(of.objects))), ("bytes", usage.map(|of| Value::from(of.bytes)))]
 }

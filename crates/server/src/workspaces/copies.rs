@@ -143,7 +143,6 @@ pub fn origin_of(copy: &str) -> String {
     if copy.is_empty() { String::new() } else { format!("{copy}-origin") }
 }
 
-/// The id of a copy of a workspace.
 pub fn id_of(uid: &str, copy: &str) -> String {
     format!("{uid}/{copy}")
 }

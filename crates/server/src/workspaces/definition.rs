@@ -10,7 +10,6 @@ use crate::verbs::{NeededRight, WriteRules};
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
-/// The group of workspaces.
 pub const GROUP: &str = "workspaces.pintle.dev";
 /// The plural of the kind. Requests for the content of a workspace are authorized with its subresource `content`.
 pub const PLURAL: &str = "workspaces";
@@ -136,7 +135,7 @@ fn prepare(resource: &Resource, new: &mut Value) {
     for name in LIMITS {
         let (most, own) = (limit(&source, name), limit(new, name));
         if most > 0 && (own == 0 || own > most) {
-            new.set_at(&["spec", "limits", name], Value::from(i64::try_from(most).unwrap_or(i64::MAX)));
+            new.set_at(&["spec", "limits", name], Value::from(most));
         }
     }
 }

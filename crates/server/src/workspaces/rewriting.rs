@@ -74,9 +74,7 @@ impl Workspaces {
         let RewriteCounts { objects, written, refused, for_reset } =
             rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why))?;
         tracing::info!(workspace = name, objects, written, refused, for_reset, "values have been encrypted again");
-        let count = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        Ok(json!({"objects": (count(objects)), "written": (count(written)), "refused": (count(refused)),
-            "forReset": (count(for_reset))}))
+        Ok(json!({"objects": objects, "written": written, "refused": refused, "forReset": for_reset}))
     }
 
     async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, String> {

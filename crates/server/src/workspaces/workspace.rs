@@ -28,7 +28,6 @@ struct WorkspaceState {
     is_gone: bool,
 }
 
-/// A workspace.
 pub struct Workspace {
     pub name: Text,
     pub uid: Text,

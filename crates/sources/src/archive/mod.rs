@@ -21,7 +21,6 @@ use crate::spool::{Part, Writer};
 /// Bytes at the beginning of a file that show what it is: a block of tar.
 pub const HEAD_BYTES: usize = 512;
 
-/// The forms of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Gzip,

@@ -111,7 +111,7 @@ fn newest_values_are_read() {
         "/registry/pods/n/p: Pod 2 -",
         "/registry/secrets/n/s: it is encrypted (aescbc:v1:key1)",
         "/registry/g.io/widgets/w: Widget 7 widgets",
-        "/registry/bad: the document is incomplete",
+        "/registry/bad: unexpected end of JSON input (at byte 1)",
     ];
     let file = snapshot();
     assert!(is_database(&file));

@@ -137,10 +137,8 @@ impl Input {
     }
 }
 
-/// A file of a source.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its path in the source.
     pub path: String,
     pub input: Input,
     /// When it was written, in seconds since the Unix epoch, if its archive says so.

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::{Input, Revision, STDIN, git};
 
-/// The place of an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputPlace {
     /// The path from the working directory; empty for stdin.
@@ -14,7 +13,6 @@ pub struct InputPlace {
 }
 
 impl InputPlace {
-    /// The place of an input of an argument.
     pub fn of(argument: &str, input: &Input) -> InputPlace {
         if argument == STDIN {
             return InputPlace::default();

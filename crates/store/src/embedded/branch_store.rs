@@ -12,7 +12,6 @@ use super::past::PastFollower;
 use super::state::Shared;
 use crate::contract::{BoxFuture, Changes, Refused, Revision, Snapshot, Store, StoreError, Write};
 
-/// A branch as a store.
 pub struct Branch {
     state: Arc<BranchState>,
     jobs: mpsc::WeakSender<Job>,

@@ -59,7 +59,6 @@ impl Drafts {
 
 /// The committer, as a draft needs it.
 struct Maker<'a> {
-    /// The id of the draft.
     id: Bytes,
     branches: &'a Branches,
     wake: &'a dyn Fn(),

@@ -61,7 +61,6 @@ impl<'a> From<&'a Change> for LogEntry<'a> {
 }
 
 impl<'a> LogEntry<'a> {
-    /// A change of a branch.
     pub fn in_branch(number: Number, position: Revision, change: &'a Change) -> LogEntry<'a> {
         let kind = if change.value.is_some() { Kind::BranchPut } else { Kind::BranchDelete };
         LogEntry { kind, position, branch: Some((number, change.revision)), ..LogEntry::from(change) }

@@ -40,7 +40,6 @@ pub fn checkpoint_name(revision: Revision) -> String {
     format!("{revision:020}.checkpoint")
 }
 
-/// The revision in a name with this ending.
 pub fn revision_in(name: &str, ending: &str) -> Option<Revision> {
     let digits = name.strip_suffix(ending)?;
     (digits.len() == 20).then(|| digits.parse().ok()).flatten()

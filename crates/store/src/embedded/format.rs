@@ -45,7 +45,6 @@ pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Syncs the name of a directory.
 fn sync_name(directory: &Path) -> std::io::Result<()> {
     let parent = match directory.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),

@@ -57,7 +57,6 @@ pub enum Kind {
     Rebase = 18,
 }
 
-/// All kinds.
 const KINDS: [Kind; 18] = [
     Kind::Put,
     Kind::Delete,

@@ -202,7 +202,6 @@ impl Embedded {
         Arc::new(Branch::new(branch, self.jobs.downgrade(), self.shared.clone()))
     }
 
-    /// Wakes the committer.
     fn wake_committer(&self) {
         // if its queue is full, it is awake
         let _ = self.jobs.try_send(Job::BranchOperations);

@@ -140,7 +140,6 @@ impl Replay {
         Some(())
     }
 
-    /// Ends the replay.
     pub fn end(&mut self) {
         self.state.tail_after = self.state.head;
     }

@@ -88,7 +88,6 @@ pub struct State {
     /// Whether changes older than the tail can be read from the log.
     pub logged: bool,
     pub head: Revision,
-    /// The compacted revision.
     pub compacted: Revision,
     /// Obsolete records of the log in rising order: `(revision that overwrote it, revision of the record)`.
     pub superseded: VecDeque<(Revision, Revision)>,

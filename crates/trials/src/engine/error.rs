@@ -1,53 +1,29 @@
 //! Why a fork cannot be used, in one line each, with what to do about it.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Why something could not be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The source cannot be loaded, or the server cannot start.
-    Source(String),
-    /// A file of this run cannot be written.
-    File(String),
-    /// A command cannot be started.
+    /// A source, a file, a kind or an object that this run needs cannot be used or does not exist.
+    #[error("{0}")]
+    Setup(String),
+    #[error("cannot run {command}: {why}")]
     NotStarted { command: String, why: String },
-    /// A command has failed.
+    #[error("{command} has failed with {status}: {}", last_line(output))]
     Failed { command: String, status: String, output: String },
-    /// A command has not sent any request.
+    #[error("{command} has sent no request within {within:?}: it must use the KUBECONFIG that it is given")]
     Silent { command: String, within: Duration },
-    /// The fork has not come to rest.
+    #[error("not settled within {within:?}: {waits_for}; allow more time, or less quiet time")]
     NeverSettled { waits_for: String, within: Duration },
     /// The server has refused a request.
+    #[error("{0}")]
     Refused(String),
-    /// A kind or an object that is named does not exist.
-    Missing(String),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Source(why) | Error::File(why) | Error::Refused(why) | Error::Missing(why) => out.write_str(why),
-            Error::NotStarted { command, why } => write!(out, "cannot run {command}: {why}"),
-            Error::Failed { command, status, output } => {
-                let last =
-                    output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it has printed nothing");
-                write!(out, "{command} has failed with {status}: {}", last.trim())
-            }
-            Error::Silent { command, within } => {
-                write!(
-                    out,
-                    "{command} has sent no request within {within:?}: it must use the KUBECONFIG that it is given"
-                )
-            }
-            Error::NeverSettled { waits_for, within } => {
-                write!(out, "not settled within {within:?}: {waits_for}; allow more time, or less quiet time")
-            }
-        }
-    }
+fn last_line(output: &str) -> &str {
+    output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it has printed nothing").trim()
 }
-
-impl std::error::Error for Error {}
 
 impl From<embed::Error> for Error {
     fn from(error: embed::Error) -> Error {

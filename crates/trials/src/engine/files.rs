@@ -15,7 +15,7 @@ impl Directory {
     pub fn create() -> Result<Directory, Error> {
         let path = std::env::temp_dir().join(base::clock::scratch_name());
         let created = DirBuilder::new().mode(0o700).create(&path);
-        created.map_err(|error| Error::File(format!("cannot create {}: {error}", path.display())))?;
+        created.map_err(|error| Error::Setup(format!("cannot create {}: {error}", path.display())))?;
         Ok(Directory(path))
     }
 
@@ -24,7 +24,7 @@ impl Directory {
         let path = self.0.join(name);
         let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| Error::File(format!("cannot write {}: {error}", path.display())))?;
+        written.map_err(|error| Error::Setup(format!("cannot write {}: {error}", path.display())))?;
         Ok(path)
     }
 

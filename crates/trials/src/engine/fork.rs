@@ -66,11 +66,10 @@ impl Fork {
         let kubeconfig = self.workspace.kubeconfig()?;
         let server = kubeconfig.split_once("https://").map_or("", |(_, rest)| rest);
         let end = server.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(server.len());
-        let api = server[..end].parse().map_err(|error| Error::Source(format!("the API has no port: {error}")))?;
+        let api = server[..end].parse().map_err(|error| Error::Setup(format!("the API has no port: {error}")))?;
         Network::new(reach, api)
     }
 
-    /// Starts a command in this fork.
     pub fn start(&self, command: &Command) -> Result<RunningCommand, Error> {
         RunningCommand::start(command, &self.kubeconfig)
     }
@@ -79,14 +78,14 @@ impl Fork {
     /// several.
     pub async fn delete_named(&self, given: &str) -> Result<(), Error> {
         let kinds = self.kinds().await?;
-        let wrong = || Error::Missing(format!("{given:?} is neither KIND/NAME nor KIND/NAMESPACE/NAME"));
+        let wrong = || Error::Setup(format!("{given:?} is neither KIND/NAME nor KIND/NAMESPACE/NAME"));
         let (kind, rest) = given.split_once('/').ok_or_else(wrong)?;
         let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
         let kind = kinds.named(kind)?;
         let list =
             self.workspace.get(&format!("{}?fieldSelector=metadata.name%3D{name}", kind.path(namespace, ""))).await?;
         match list.items_at(&["items"]) {
-            [] => Err(Error::Missing(format!("there is no object {given:?} in the source"))),
+            [] => Err(Error::Setup(format!("there is no object {given:?} in the source"))),
             [one] => {
                 let path = kind.path(one.str_at(&["metadata", "namespace"]), one.str_at(&["metadata", "name"]));
                 self.workspace.delete_object(&path).await?;
@@ -95,7 +94,7 @@ impl Fork {
             several => {
                 let namespaces: Vec<&str> = several.iter().map(|one| one.str_at(&["metadata", "namespace"])).collect();
                 let namespaces = namespaces.join(", ");
-                Err(Error::Missing(format!(
+                Err(Error::Setup(format!(
                     "{given:?} is in several namespaces ({namespaces}): name one, as KIND/NAMESPACE/NAME"
                 )))
             }

@@ -90,7 +90,7 @@ impl Kinds {
     /// The kind that a user names, as kubectl accepts it. Of several, that of the core group or the first group is meant.
     pub fn named(&self, name: &str) -> Result<&Kind, Error> {
         let called = || self.0.iter().filter(|kind| kind.is_called(name));
-        let missing = || Error::Missing(format!("the source has no kind {name:?}: add its CRD as another source"));
+        let missing = || Error::Setup(format!("the source has no kind {name:?}: add its CRD as another source"));
         called().min_by_key(|kind| kind.resource.contains('.')).ok_or_else(missing)
     }
 }

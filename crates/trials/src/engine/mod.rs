@@ -55,7 +55,7 @@ impl Engine {
             Some(version) => builder.kubernetes_version(version),
             None => builder,
         };
-        let server = builder.start().await.map_err(|error| Error::Source(error.to_string()))?;
+        let server = builder.start().await.map_err(|error| Error::Setup(error.to_string()))?;
         let files = Arc::new(Directory::create()?);
         // forks of `default` decode their objects anew, those of a workspace share them
         let base = Fork::begin(server.default_workspace().fork().await?, files.clone()).await?;

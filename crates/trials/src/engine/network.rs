@@ -46,8 +46,8 @@ impl Network {
     /// A network with the API at an address.
     pub fn new(reach: Reach, api: SocketAddr) -> Result<Network, Error> {
         let failed = |error: std::io::Error| match reach {
-            Reach::Everything => Error::File(format!("cannot listen: {error}")),
-            Reach::ApiOnly => Error::File(format!("no network without hosts can be made here: {error}")),
+            Reach::Everything => Error::Setup(format!("cannot listen: {error}")),
+            Reach::ApiOnly => Error::Setup(format!("no network without hosts can be made here: {error}")),
         };
         let (namespace, listener, gate) = match reach {
             Reach::Everything => (None, listen(0).map_err(failed)?, None),
@@ -70,7 +70,6 @@ impl Network {
         Ok(Network { proxy, namespace, hosts, tasks })
     }
 
-    /// Starts a command in this network.
     pub fn start(&self, command: &Command, kubeconfig: &Path) -> Result<RunningCommand, Error> {
         let mut command = command.clone();
         let proxy = OsString::from(format!("http://{}", self.proxy));
@@ -92,7 +91,7 @@ impl Network {
             moved.map_err(why).and_then(|()| RunningCommand::start(&command, kubeconfig))
         };
         std::thread::scope(|scope| scope.spawn(start).join())
-            .unwrap_or_else(|_| Err(Error::File("a thread has failed".to_owned())))
+            .unwrap_or_else(|_| Err(Error::Setup("a thread has failed".to_owned())))
     }
 
     /// The hosts that commands have asked the proxy for, each with its port.

@@ -12,10 +12,6 @@ fn texts(list: &[String]) -> Value {
     list.iter().map(|text| Value::from(text.as_str())).collect()
 }
 
-fn number(number: usize) -> Value {
-    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
 /// Sets the place of an object.
 fn place(value: &mut Value, key: &ObjectKey) {
     for (field, text) in [("resource", &key.resource), ("namespace", &key.namespace), ("name", &key.name)] {
@@ -52,7 +48,7 @@ impl Refusal {
         let mut value = json!({"by": (self.by.as_str()), "verb": (self.verb.as_str())});
         place(&mut value, &self.key);
         value.set_at(&["message"], Value::from(self.message.as_str()));
-        value.set_at(&["count"], number(self.count));
+        value.set_at(&["count"], Value::from(self.count));
         value
     }
 }
@@ -61,7 +57,7 @@ impl Plan {
     pub fn value(&self) -> Value {
         let mut summary = json!({});
         for action in Action::ALL {
-            summary.set_at(&[action.verb()], number(self.count(action)));
+            summary.set_at(&[action.verb()], Value::from(self.count(action)));
         }
         json!({
             "changes": (self.lines.iter().map(Line::value).collect::<Value>()),

@@ -149,7 +149,6 @@ impl Act {
 
     /// The spec of the Fault, or of the Gate of [`Act::Held`], for the clients of the command.
     pub fn spec(&self, clients: &[Text], count: Option<u64>) -> Value {
-        let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let matching = |client: &str, resource: &str| {
             let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
             json!({"userAgents": [(agents_of(client))], "groups": [group], "resources": [plural]})
@@ -181,22 +180,22 @@ impl Act {
             Act::Held(kind) => return json!({"match": (watch(kind))}),
             Act::Down | Act::Release(_) => return Value::Null,
             Act::StaleStart(kind, changes) => {
-                let effect = json!({"stale": {"changes": (number(*changes))}});
+                let effect = json!({"stale": {"changes": (*changes)}});
                 (json!({"match": (watch(kind)), "when": {"nth": 1}, "effect": effect}), None)
             }
             Act::Recipe(recipe, seed) => {
                 let agents: Value = clients.iter().map(|client| Value::from(agents_of(client))).collect();
-                let (recipe, when) = (recipe.as_str(), json!({"seed": (number(*seed))}));
+                let (recipe, when) = (recipe.as_str(), json!({"seed": (*seed)}));
                 (json!({"match": {"userAgents": agents}, "when": when, "recipe": recipe}), None)
             }
             Act::Forbidden(kind) => (request(kind, json!({"error": {"code": 403}})), None),
         };
         if let Some(nth) = nth {
-            spec.set_at(&["when", "nth"], number(*nth));
+            spec.set_at(&["when", "nth"], Value::from(*nth));
         }
         let count = if matches!(self, Act::Kill(..) | Act::Edit(..)) { Some(1) } else { count };
         if let Some(count) = count {
-            spec.set_at(&["when", "count"], number(count));
+            spec.set_at(&["when", "count"], Value::from(count));
         }
         spec
     }
@@ -299,77 +298,63 @@ impl FromStr for Cell {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Cell, String> {
-        let unknown = || format!("{text:?} is not a cell: use an id that `pintle trial` has printed");
-        let mut parts: Vec<&str> = text.split(':').collect();
-        let count = parts.last().and_then(|last| last.strip_prefix('x')?.parse().ok());
-        if count.is_some() {
-            parts.pop();
-        }
-        let [step, word, rest @ ..] = parts.as_slice() else { return Err(unknown()) };
-        let steps = match *step {
-            "all" => Steps::All,
-            "start" => Steps::One(0),
-            step => Steps::One(step.parse().map_err(|_| unknown())?),
+        let parsed = || {
+            let mut parts: Vec<&str> = text.split(':').collect();
+            let count = parts.last().and_then(|last| last.strip_prefix('x')?.parse().ok());
+            parts.truncate(parts.len() - usize::from(count.is_some()));
+            let [step, word, rest @ ..] = parts.as_slice() else { return None };
+            let steps = match *step {
+                "all" => Steps::All,
+                "start" => Steps::One(0),
+                step => Steps::One(step.parse().ok()?),
+            };
+            Some(Cell { steps, act: Act::parse(word, rest)?, count })
         };
-        let number = |text: &str| text.parse::<u64>().map_err(|_| unknown());
-        let request = || match rest {
-            [client, verb, resource, nth] => {
-                let [client, verb, resource] = [client, verb, resource].map(|text| Text::from(*text));
-                Ok((RequestKind { client, verb, resource }, number(nth)?))
+        parsed().ok_or_else(|| format!("{text:?} is not a cell: use an id that `pintle trial` has printed"))
+    }
+}
+
+impl Act {
+    fn parse(word: &str, rest: &[&str]) -> Option<Act> {
+        let request = |[client, verb, resource]: [&str; 3]| {
+            let [client, verb, resource] = [client, verb, resource].map(Text::from);
+            RequestKind { client, verb, resource }
+        };
+        let watch = |client: &str, resource: &str| WatchKind { client: client.into(), resource: resource.into() };
+        Some(match (word, rest) {
+            ("down", _) => Act::Down,
+            ("late", [client, resource, ..]) => Act::Held(watch(client, resource)),
+            ("forbidden", [client, verb, resource]) => Act::Forbidden(request([client, verb, resource])),
+            ("user-deletes" | "user-unlabels", [client, verb, resource, object @ ..]) => {
+                let edit = if word == "user-deletes" { Edit::Deletes } else { Edit::Unlabels };
+                // names of RBAC have colons
+                let object = object.join(":");
+                let mut parts = object.splitn(3, '/').map(Text::from);
+                let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+                Act::Edit(request([client, verb, resource]), edit, ObjectKey { resource: of, namespace, name })
             }
-            _ => Err(unknown()),
-        };
-        let watch = || match rest {
-            [client, resource, number @ ..] => {
-                Ok((WatchKind { client: (*client).into(), resource: (*resource).into() }, number.first()))
+            ("release", [release]) => Act::Release(release.parse().ok()?),
+            ("recipe", [recipe, seed]) if RECIPES.contains(recipe) => Act::Recipe((*recipe).into(), seed.parse().ok()?),
+            ("ends" | "expires" | "stale-start", [client, resource, number, ..]) => {
+                let (of, number) = (watch(client, resource), number.parse().ok()?);
+                match word {
+                    "ends" => Act::Watch(of, WatchFault::Ends, number),
+                    "expires" => Act::Watch(of, WatchFault::Expires, number),
+                    _ => Act::StaleStart(of, number),
+                }
             }
-            _ => Err(unknown()),
-        };
-        let watched = || {
-            let (kind, last) = watch()?;
-            Ok::<_, String>((kind, number(last.ok_or_else(unknown)?)?))
-        };
-        let act = match *word {
-            "fails" => request().map(|(kind, nth)| Act::Request(kind, RequestFault::Fails, nth)),
-            "lost" => request().map(|(kind, nth)| Act::Request(kind, RequestFault::LosesResponse, nth)),
-            "killed-before" => request().map(|(kind, nth)| Act::Kill(kind, Moment::BeforeCommit, nth)),
-            "killed-after" => request().map(|(kind, nth)| Act::Kill(kind, Moment::AfterCommit, nth)),
-            "ends" => watched().map(|(kind, nth)| Act::Watch(kind, WatchFault::Ends, nth)),
-            "expires" => watched().map(|(kind, nth)| Act::Watch(kind, WatchFault::Expires, nth)),
-            "late" => watch().map(|(kind, _)| Act::Held(kind)),
-            "stale-start" => watched().map(|(kind, changes)| Act::StaleStart(kind, changes)),
-            "down" => Ok(Act::Down),
-            "forbidden" => match rest {
-                [client, verb, resource] => {
-                    let [client, verb, resource] = [client, verb, resource].map(|text| Text::from(*text));
-                    Ok(Act::Forbidden(RequestKind { client, verb, resource }))
+            (_, [client, verb, resource, nth]) => {
+                let (of, nth) = (request([client, verb, resource]), nth.parse().ok()?);
+                match word {
+                    "fails" => Act::Request(of, RequestFault::Fails, nth),
+                    "lost" => Act::Request(of, RequestFault::LosesResponse, nth),
+                    "killed-before" => Act::Kill(of, Moment::BeforeCommit, nth),
+                    "killed-after" => Act::Kill(of, Moment::AfterCommit, nth),
+                    _ => return None,
                 }
-                _ => Err(unknown()),
-            },
-            "user-deletes" | "user-unlabels" => match rest {
-                [client, verb, resource, object @ ..] => {
-                    let [client, verb, of] = [client, verb, resource].map(|text| Text::from(*text));
-                    // names of RBAC have colons
-                    let object = object.join(":");
-                    let [resource, namespace, name] =
-                        object.splitn(3, '/').map(Text::from).collect::<Vec<_>>().try_into().map_err(|_| unknown())?;
-                    let edit = if *word == "user-deletes" { Edit::Deletes } else { Edit::Unlabels };
-                    let kind = RequestKind { client, verb, resource: of };
-                    Ok(Act::Edit(kind, edit, ObjectKey { resource, namespace, name }))
-                }
-                _ => Err(unknown()),
-            },
-            "release" => match rest {
-                [release] => release.parse().map(Act::Release).map_err(|_| unknown()),
-                _ => Err(unknown()),
-            },
-            "recipe" => match rest {
-                [recipe, seed] if RECIPES.contains(recipe) => Ok(Act::Recipe((*recipe).into(), number(seed)?)),
-                _ => Err(unknown()),
-            },
-            _ => Err(unknown()),
-        }?;
-        Ok(Cell { steps, act, count })
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -286,9 +286,7 @@ impl Trial<'_> {
         let seen = run(setting, Course::Clean).await?;
         match seen.symptoms.first() {
             None => Ok(seen),
-            Some(symptom) => {
-                Err(Error::Missing(format!("without faults, {}{}", step_name(symptom.step), symptom.text)))
-            }
+            Some(symptom) => Err(Error::Setup(format!("without faults, {}{}", step_name(symptom.step), symptom.text))),
         }
     }
 

@@ -75,7 +75,6 @@ impl Outcome {
 
     pub fn json(&self, command: &str) -> Value {
         let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Value>();
-        let number = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let cells = self.cells.iter().map(|(cell, verdict)| {
             let mut value = json!({"cell": (cell.to_string())});
             let (word, more) = match verdict {
@@ -92,8 +91,8 @@ impl Outcome {
         let findings = self.findings.iter().map(|finding| {
             let cells: Vec<String> = finding.cells.iter().map(ToString::to_string).collect();
             json!({"cell": (finding.cell.to_string()), "disturbance": (finding.cell.described()),
-                "symptoms": (texts(&finding.symptoms)), "shown": (number(finding.shown)),
-                "repeated": (number(finding.repeated)), "cells": (texts(&cells)),
+                "symptoms": (texts(&finding.symptoms)), "shown": (finding.shown),
+                "repeated": (finding.repeated), "cells": (texts(&cells)),
                 "command": (repetition(command, &finding.cell))})
         });
         json!({"summary": (self.summary()), "findings": (findings.collect::<Value>()), "cells": (cells.collect::<Value>())})

@@ -15,7 +15,6 @@ use crate::limits;
 /// Reads the files of a directory, in order of their names. Fails with a one-line message.
 type Reading = Box<dyn Fn() -> Result<Vec<ManifestFile>, String> + Send + Sync>;
 
-/// A directory of manifests that is followed.
 pub struct ManifestDirectory {
     pub path: String,
     pub gates: FeatureGates,

@@ -100,7 +100,6 @@ fn add_own(pod: &Value, field: Field, sum: &mut Amounts) {
     sum.extend(own.filter(|(name, _)| is_supported(name)));
 }
 
-/// The resources of the containers of a Pod.
 fn of_containers(pod: &Value, of: impl Fn(&Value) -> Amounts) -> Amounts {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let (mut sum, mut sidecars, mut most_while_starting) = (Amounts::new(), Amounts::new(), Amounts::new());

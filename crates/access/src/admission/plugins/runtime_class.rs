@@ -78,23 +78,12 @@ pub fn validate(call: &PluginRequest<'_>) -> Decision {
 
 /// Whether two lists of resources have equal amounts, in any notation.
 fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
-    let amounts = |list: Option<&Value>| -> Vec<(String, Value)> {
-        let list = list.and_then(Value::as_object);
-        let mut all: Vec<_> = list
-            .into_iter()
-            .flat_map(|list| list.iter())
-            .map(|(key, value)| (key.to_string(), value.clone()))
-            .collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all
+    let is_equal = |a: &Value, b: &Value| match (Quantity::of(a), Quantity::of(b)) {
+        (Ok(a), Ok(b)) => a.compare(&b).is_eq(),
+        _ => a == b,
     };
-    let (a, b) = (amounts(a), amounts(b));
-    let is_equal = |(a, b): (&(String, Value), &(String, Value))| {
-        a.0 == b.0
-            && match (Quantity::of(&a.1), Quantity::of(&b.1)) {
-                (Ok(a), Ok(b)) => a.compare(&b).is_eq(),
-                _ => a.1 == b.1,
-            }
-    };
-    a.len() == b.len() && a.iter().zip(&b).all(is_equal)
+    match (a.and_then(Value::as_object), b.and_then(Value::as_object)) {
+        (Some(a), Some(b)) => a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_equal(a, b))),
+        (a, b) => a.or(b).is_none_or(|list| list.is_empty()),
+    }
 }

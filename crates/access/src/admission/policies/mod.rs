@@ -32,7 +32,6 @@ use program::Programs;
 /// boolean counts as both true and false.
 #[derive(Clone, Debug)]
 pub struct PolicyExpression {
-    /// The kind of the policy.
     pub kind: &'static str,
     pub policy: Text,
     /// The place in its specification, such as `validations[0]` or `variables.NAME`.

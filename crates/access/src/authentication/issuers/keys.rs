@@ -30,7 +30,6 @@ pub struct Discovered {
     last_read: Mutex<LastRead>,
 }
 
-/// The last read of the keys.
 #[derive(Debug, Default)]
 struct LastRead {
     at: Option<Instant>,

@@ -71,7 +71,6 @@ impl PublicKey {
         &self.der
     }
 
-    /// The key as a JWK.
     pub fn to_jwk(&self) -> Value {
         let (algorithm, id) = (self.family.algorithm().as_str(), self.id.as_str());
         let numbers =

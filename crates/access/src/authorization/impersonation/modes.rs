@@ -101,7 +101,6 @@ impl ImpersonationMode {
     }
 }
 
-/// The name of a node in the name of its user.
 fn node_name(user: &str) -> Option<&str> {
     user.strip_prefix(NODE).filter(|name| names::dns1123_subdomain(name).is_empty())
 }
@@ -262,7 +261,6 @@ impl Attempt<'_> {
     }
 }
 
-/// The error of a key and its values.
 fn extra_error(key: &str, values: &[Text]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".into());

@@ -8,10 +8,8 @@ use crate::library::*;
 
 functions! { AUTHORIZATION
     ".fieldSelector", authorization::selector, SELECTOR, always =>
-
         "authorizer_fieldselector | kubernetes.authorization.ResourceCheck; string | kubernetes.authorization.ResourceCheck";
     ".labelSelector", authorization::selector, SELECTOR, always =>
-
         "authorizer_labelselector | kubernetes.authorization.ResourceCheck; string | kubernetes.authorization.ResourceCheck";
     ".allowed", authorization::allowed, UNIT => "decision_allowed | kubernetes.authorization.Decision | bool";
     ".check", authorization::check, costs(Fixed(350_000), Size::Unknown, Charge::Fixed(350_000)), always =>
@@ -31,10 +29,8 @@ functions! { AUTHORIZATION
     ".resource", authorization::resource, UNIT =>
         "groupcheck_resource | kubernetes.authorization.GroupCheck; string | kubernetes.authorization.ResourceCheck";
     ".serviceAccount", authorization::service_account, UNIT =>
-
         "authorizer_serviceaccount | kubernetes.authorization.Authorizer; string; string | kubernetes.authorization.Authorizer";
     ".subresource", authorization::subresource, UNIT =>
-
         "resourcecheck_subresource | kubernetes.authorization.ResourceCheck; string | kubernetes.authorization.ResourceCheck";
 }
 

@@ -55,7 +55,7 @@ pub fn transcript(name: &str, recorded: &[Value]) -> Value {
         let events = response.as_array().into_iter().flatten().filter(|event| !is_bookmark(event));
         let response: Vec<Value> = events.map(|event| normalized(event, &mut names, "")).collect();
         steps.push(json!({"id": (format!("{watch}-events")), "collect": (watch.as_str()),
-            "events": (i64::try_from(response.len()).unwrap_or(i64::MAX)), "seconds": EVENT_SECONDS,
+            "events": (response.len()), "seconds": EVENT_SECONDS,
             "answer": (Value::Array(response))}));
     }
     json!({"name": name, "about": "Recorded by pintle record.", "steps": (Value::Array(steps))})

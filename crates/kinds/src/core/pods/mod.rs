@@ -345,7 +345,6 @@ fn removed_gates(spec: At, old: &Value) {
     }
 }
 
-/// The labels of a template of Pods.
 pub fn template_labels(template: &Value) -> Option<&Map> {
     template.at(&["metadata", "labels"]).and_then(Value::as_object)
 }

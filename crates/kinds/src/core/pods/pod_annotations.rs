@@ -1,6 +1,6 @@
 //! Annotations of Pods and Pod templates that stand for fields: profiles, tolerations, deletion costs, mirror Pods.
 
-use machinery::{Map, Value};
+use machinery::{Map, Value, json};
 
 use crate::core::podspec;
 use crate::rule_checks;
@@ -148,19 +148,12 @@ fn mismatch(profile: At, annotation: &str, word: &str) {
 
 /// The AppArmor profile that an annotation stands for.
 fn app_armor_profile(annotation: &str) -> Option<Value> {
-    let kind = |name: &str| {
-        let mut profile = Value::object();
-        profile.set_at(&["type"], Value::from(name));
-        profile
-    };
     match annotation {
-        "unconfined" => Some(kind("Unconfined")),
-        "runtime/default" => Some(kind("RuntimeDefault")),
+        "unconfined" => Some(json!({"type": "Unconfined"})),
+        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
         _ => {
             let file = annotation.strip_prefix(LOCALHOST).filter(|file| !file.is_empty())?;
-            let mut profile = kind("Localhost");
-            profile.set_at(&["localhostProfile"], Value::from(file));
-            Some(profile)
+            Some(json!({"type": "Localhost", "localhostProfile": (file)}))
         }
     }
 }
@@ -245,7 +238,7 @@ pub fn warnings(pod: At) {
 
 #[cfg(test)]
 mod tests {
-    use machinery::{Release, json};
+    use machinery::Release;
 
     use super::*;
     use schema::at::{errors_of, warnings_of};

@@ -71,7 +71,6 @@ struct Pod<'p, 'v> {
     spec: At<'p, 'v>,
     /// The names of the valid volumes.
     volumes: HashSet<&'v str>,
-    /// The names of all volumes.
     volume_names: HashSet<&'v str>,
     /// The names of the volumes that are PersistentVolumeClaims.
     claim_volumes: HashSet<&'v str>,

@@ -142,7 +142,6 @@ fn drop_fields_of_other_types(spec: &mut Value, old: &Value) {
     }
 }
 
-/// The node ports of a `spec`.
 pub fn node_ports(spec: &Value) -> Vec<i64> {
     list(spec, "ports").iter().filter_map(|port| port.get("nodePort").and_then(Value::as_int)).collect()
 }

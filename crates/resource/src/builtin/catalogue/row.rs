@@ -113,7 +113,6 @@ pub enum Connect {
     Proxy(&'static str),
 }
 
-/// A kind in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupVersionKind {
     pub group: &'static str,

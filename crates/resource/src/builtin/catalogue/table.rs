@@ -11,7 +11,6 @@ use super::row::{
 };
 use crate::rules::{Dependents, MetadataRules, OnCreate, OnUpdate, Propagation};
 
-/// A group of kinds.
 pub struct KindGroup {
     pub name: &'static str,
     /// `groupPriorityMinimum` of its APIServices.

@@ -17,7 +17,6 @@ pub struct Ruled {
     pub fields: Vec<RuledField>,
     /// The rules that hold under a condition.
     pub conditional: Vec<Conditional>,
-    /// The rules for the name of an object.
     pub object_name: Option<Box<Rules>>,
     /// The order of errors.
     pub order: Option<Order>,
@@ -25,7 +24,6 @@ pub struct Ruled {
     pub is_enforced: bool,
 }
 
-/// A field with its rules.
 pub struct RuledField {
     pub go: &'static GoField,
     pub rules: Option<Box<Rules>>,
@@ -82,7 +80,6 @@ impl RuleTable {
     }
 }
 
-/// The lines of the tables.
 struct Lines {
     table: &'static RuleTable,
     /// The lines of each struct, with their places.

@@ -101,7 +101,6 @@ fn empty_union(at: At, of: &Ruled) {
     }
 }
 
-/// The item of a list with the same keys.
 pub fn same_item<'a>(list: &'a Value, item: &Value, keys: &[&str]) -> Option<&'a Value> {
     let same = |other: &&Value| !keys.is_empty() && keys.iter().all(|key| other.get(key) == item.get(key));
     list.as_array().unwrap_or_default().iter().find(same)

@@ -115,7 +115,6 @@ impl OrderedErrors {
     }
 }
 
-/// The order of these fields.
 pub fn order(of: &Sources, fields: &'static str) -> Result<Order, String> {
     let field = |field: &'static str| match field.split_once(':') {
         None => Ok((field, OrderedErrors::All)),

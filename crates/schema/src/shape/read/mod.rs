@@ -27,7 +27,6 @@ pub struct Read {
     pub errors: Vec<TypeError>,
 }
 
-/// Reads `value` as `shape`.
 pub fn read(value: &Value, shape: &'static Struct) -> Read {
     Reader::new(Some(Paths::default()), Empty::AsPrinted).read(value, shape)
 }

@@ -83,7 +83,6 @@ pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
     Check::ALL.into_iter().map(|check| (check.as_str(), check.meaning()))
 }
 
-/// The names of all checks.
 pub fn names() -> impl Iterator<Item = &'static str> {
     Check::ALL.into_iter().map(Check::as_str)
 }

@@ -26,7 +26,7 @@ impl Findings {
     }
 
     fn show(&mut self, check: Check, subject: &str, count: u64) {
-        self.found.push(json!({"check": (check.as_str()), "subject": subject, "count": (number(count))}));
+        self.found.push(json!({"check": (check.as_str()), "subject": subject, "count": count}));
     }
 }
 
@@ -50,7 +50,7 @@ impl Tally {
         }
         let is_truncated = self.is_truncated || self.writes.as_ref().is_some_and(|writes| writes.is_truncated);
         let mut status = json!({
-            "seconds": (number((now - self.since).as_secs())),
+            "seconds": ((now - self.since).as_secs()),
             "truncated": is_truncated,
             "counts": (counts_value(&totals)),
             "agents": (Value::Array(agents)),
@@ -94,11 +94,11 @@ impl AgentTally {
             }
         }
         let requests = self.requests.iter().map(|((verb, resource), requests)| {
-            json!({"verb": (*verb), "resource": (resource.as_str()), "count": (number(requests.count)),
-                "failed": (number(requests.failed))})
+            json!({"verb": (*verb), "resource": (resource.as_str()), "count": (requests.count),
+                "failed": (requests.failed)})
         });
         let reasons =
-            self.reasons.iter().map(|(reason, count)| json!({"reason": (reason.as_str()), "count": (number(*count))}));
+            self.reasons.iter().map(|(reason, count)| json!({"reason": (reason.as_str()), "count": (*count)}));
         let value = json!({
             "userAgent": name,
             "counts": (counts_value(&findings.counts)),
@@ -161,7 +161,7 @@ fn counts_value(counts: &BTreeMap<Check, u64>) -> Value {
     let mut value = json!({});
     for check in Check::ALL {
         let count = counts.get(&check).copied().unwrap_or_default();
-        value.set_at(&[check.as_str()], number(count));
+        value.set_at(&[check.as_str()], Value::from(count));
     }
     value
 }
@@ -169,13 +169,9 @@ fn counts_value(counts: &BTreeMap<Check, u64>) -> Value {
 fn watch_value((key, watch): (&WatchKey, &WatchTally)) -> Value {
     json!({
         "watch": (key.to_string()),
-        "running": (number(watch.running)),
-        "started": (number(watch.started)),
-        "restarted": (number(watch.restarted)),
-        "events": (number(watch.events.load(Ordering::Acquire))),
+        "running": (watch.running),
+        "started": (watch.started),
+        "restarted": (watch.restarted),
+        "events": (watch.events.load(Ordering::Acquire)),
     })
-}
-
-fn number(number: u64) -> Value {
-    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }

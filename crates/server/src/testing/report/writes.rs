@@ -8,7 +8,6 @@ use super::resource_name;
 use crate::http::RequestEnding;
 use crate::limits;
 
-/// A write that has ended.
 #[derive(Clone)]
 struct EndedWrite {
     agent: Text,

@@ -93,7 +93,6 @@ fn find(context: &Context, request: &Request, plural: &str, name: &str) -> Resul
     found.ok_or_else(|| Status::not_found("", plural, name))
 }
 
-/// The object to which the token is to be bound.
 fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<Option<Bound>, Status> {
     let Some(reference) = object.at(&["spec", "boundObjectRef"]).filter(|value| !value.is_null()) else {
         return Ok(None);

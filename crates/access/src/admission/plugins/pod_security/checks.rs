@@ -84,7 +84,6 @@ impl Check {
     }
 }
 
-/// The violations of a level by a Pod.
 pub fn evaluate(level: LevelVersion, pod: Pod<'_>, release: Release) -> Vec<Violation> {
     if level.level == SecurityLevel::Privileged {
         return vec![];
@@ -189,20 +188,17 @@ fn listed<'a>(container: &'a Value, list: &str) -> impl Iterator<Item = &'a str>
     container.texts_at(&["securityContext", "capabilities", list])
 }
 
-/// The containers that add capabilities other than those allowed, and which.
-fn adding<'a>(pod: Pod<'a>, allowed: &[&str]) -> Option<(Vec<&'a str>, String)> {
+/// Names the containers that add capabilities other than those allowed, and these capabilities.
+fn adding(pod: Pod<'_>, allowed: &[&str]) -> Option<String> {
     let forbidden = |name: &&str| !allowed.contains(name);
     let violators = container_names(pod.spec, |container| listed(container, "add").any(|name| forbidden(&name)));
     let added: BTreeSet<&str> =
         all_containers(pod.spec).flat_map(|container| listed(container, "add")).filter(forbidden).collect();
-    (!violators.is_empty()).then(|| {
-        let detail = format!(
-            "{} must not include {} in securityContext.capabilities.add",
-            containers(&violators),
-            quoted(added)
-        );
-        (violators, detail)
-    })
+    if violators.is_empty() {
+        return None;
+    }
+    let violators = containers(&violators);
+    Some(format!("{violators} must not include {} in securityContext.capabilities.add", quoted(added)))
 }
 
 fn added_capabilities(pod: Pod<'_>) -> Option<Violation> {
@@ -210,16 +206,14 @@ fn added_capabilities(pod: Pod<'_>) -> Option<Violation> {
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
         "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
     ];
-    let (_, detail) = adding(pod, &ALLOWED)?;
-    violation("non-default capabilities", detail)
+    violation("non-default capabilities", adding(pod, &ALLOWED)?)
 }
 
 fn capabilities(pod: Pod<'_>) -> Option<Violation> {
     let without_drop_all = container_names(pod.spec, |container| !listed(container, "drop").any(|name| name == "ALL"));
     let drop_detail = (!without_drop_all.is_empty())
         .then(|| format!("{} must set securityContext.capabilities.drop=[\"ALL\"]", containers(&without_drop_all)));
-    let add_detail = adding(pod, &["NET_BIND_SERVICE"]).map(|(_, detail)| detail);
-    let details: Vec<String> = drop_detail.into_iter().chain(add_detail).collect();
+    let details: Vec<String> = drop_detail.into_iter().chain(adding(pod, &["NET_BIND_SERVICE"])).collect();
     if details.is_empty() { None } else { violation("unrestricted capabilities", details.join("; ")) }
 }
 
@@ -378,7 +372,7 @@ fn required_seccomp(pod: Pod<'_>) -> Option<Violation> {
     violation(SECCOMP, format!("pod or {} {must}", containers(&missing)))
 }
 
-/// Checks that only the first `allowed` safe sysctls are set.
+/// Checks that only the first `allowed` safe sysctls are set: they are in the order in which versions have added them.
 fn sysctls(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
     const SAFE: [&str; 14] = [
         "kernel.shm_rmid_forced",

@@ -1,7 +1,7 @@
 //! Places of findings.
 
-use super::tests::{CRD, Files, boat, findings, inputs};
-use super::*;
+use super::{CRD, Files, boat, findings, inputs};
+use crate::validate::*;
 
 fn deployment(replicas: &str, container: &str) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! Updates: which old object is the former state of which, and what a server would have made of it.
 
-use super::tests::{CRD, Files, boat, findings, inputs};
-use super::*;
+use super::{CRD, Files, boat, findings, inputs};
+use crate::validate::*;
 
 fn settings_of(stage: &str) -> String {
     format!(
