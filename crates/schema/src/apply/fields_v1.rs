@@ -337,9 +337,9 @@ mod tests {
             (r#"{"f:a":{"k:{\"b\":1,\"a\":2}":{}}}"#, r#"{"f:a":{"k:{\"a\":2,\"b\":1}":{}}}"#),
             (r#"{"f:a":{"v:1":{},"v:1.0":{"f:b":{}}}}"#, r#"{"f:a":{"v:1":{".":{},"f:b":{}}}}"#),
             (r#"{"f:a":{"v:9007199254740993":{}}}"#, r#"{"f:a":{"v:9007199254740992":{}}}"#),
-            (r#"{"fa":{}}"#, r#"the key "fa" has no colon"#),
-            (r#"{"f":{}}"#, "a key of fieldsV1 is too short"),
-            (r#"{"f:a":{"f:b":1}}"#, "fieldsV1 holds something other than objects"),
+            (r#"{"fa":{}}"#, "missing colon: fa"),
+            (r#"{"f":{}}"#, "key must be 2 characters long:"),
+            (r#"{"f:a":{"f:b":1}}"#, "expected object"),
         ];
         let cases = normal.map(|text| (text, text, true)).into_iter();
         for (text, want, is_normal) in cases.chain(other.map(|(text, want)| (text, want, false))) {
