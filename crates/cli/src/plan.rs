@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use offline::findings::escapes::xml;
-use tokio::signal::unix::{SignalKind, signal};
 use trials::engine::{Command, Engine, Patience, Reach, Settings};
 use trials::plan::{Changes, Detail, Plan, Runs};
 
+use crate::runtime::until_signalled;
 use crate::values::{duration, release};
 use crate::{envtest, limits, logs, sets};
 
@@ -91,7 +91,7 @@ pub fn run(task: PlanTask) -> Result<ExitCode, String> {
     let (output, details) = (task.output, if task.details { Detail::Full } else { Detail::Summary });
     let runtime = offline::engine::runtime()?;
     // on a worker, since objects may be nested deeply
-    let planned = runtime.block_on(async { base::task::spawn("plan", plan(task)).await });
+    let planned = runtime.block_on(async { base::task::spawn("plan", until_signalled(made(task))).await });
     let plan = planned.map_err(|error| format!("no plan can be made: {error}"))??;
     logs::print(
         match output {
@@ -108,17 +108,6 @@ pub fn run(task: PlanTask) -> Result<ExitCode, String> {
 /// As [`run`], with the exit status of a command that could not run.
 pub fn run_or_fail(task: PlanTask) -> ExitCode {
     run(task).unwrap_or_else(|message| logs::ended(&message, ExitCode::from(INCOMPLETE)))
-}
-
-async fn plan(task: PlanTask) -> Result<Plan, String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    // what has been started ends when this is dropped
-    tokio::select! {
-        planned = made(task) => planned,
-        _ = interrupt.recv() => Err("interrupted".to_owned()),
-        _ = terminate.recv() => Err("terminated".to_owned()),
-    }
 }
 
 async fn made(task: PlanTask) -> Result<Plan, String> {
