@@ -10,7 +10,7 @@ use offline::findings::escapes::xml;
 use trials::engine::{Command, Engine, Patience, Reach, Settings};
 use trials::plan::{Changes, Detail, Plan, Runs};
 
-use crate::runtime::until_signal;
+use crate::runtime::until_signalled;
 use crate::values::{duration, release};
 use crate::{envtest, limits, logs, sets};
 
@@ -91,7 +91,7 @@ pub fn run(task: PlanTask) -> Result<ExitCode, String> {
     let (output, details) = (task.output, if task.details { Detail::Full } else { Detail::Summary });
     let runtime = offline::engine::runtime()?;
     // on a worker, since objects may be nested deeply
-    let planned = runtime.block_on(async { base::task::spawn("plan", until_signal(made(task))).await });
+    let planned = runtime.block_on(async { base::task::spawn("plan", until_signalled(made(task))).await });
     let plan = planned.map_err(|error| format!("no plan can be made: {error}"))??;
     logs::print(
         match output {

@@ -9,13 +9,8 @@ pub fn single() -> Result<Runtime, String> {
     Builder::new_current_thread().enable_all().build().map_err(|error| format!("cannot start: {error}"))
 }
 
-/// Runs a task of a connection.
-pub fn block_on<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    LocalSet::new().block_on(&single()?, task)
-}
-
-/// Runs a task until it is done or a signal interrupts it; what it has started ends when it is dropped.
-pub async fn until_signal<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+/// Runs a task unless a signal ends this process before. What the task has started ends when it is dropped.
+pub async fn until_signalled<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     tokio::select! {
@@ -23,4 +18,9 @@ pub async fn until_signal<T>(task: impl Future<Output = Result<T, String>>) -> R
         _ = interrupt.recv() => Err("interrupted".to_owned()),
         _ = terminate.recv() => Err("terminated".to_owned()),
     }
+}
+
+/// Runs a task of a connection.
+pub fn block_on<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    LocalSet::new().block_on(&single()?, task)
 }

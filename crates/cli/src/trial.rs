@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use base::clock;
 use clap::{Args, ValueEnum};
-use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, trial};
+use offline::findings::escapes::xml;
+use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, repetition, trial};
 
-use crate::runtime::{block_on, until_signal};
+use crate::runtime::{block_on, until_signalled};
 use crate::values::duration;
 use crate::{limits, logs, sets};
 
@@ -122,16 +123,15 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
     };
     let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
-    let outcome = block_on(until_signal(async {
-        trial(&scenario, &options, &mut progress).await.map_err(|error| error.to_string())
-    }))?;
+    let tried = async { trial(&scenario, &options, &mut progress).await.map_err(|error| error.to_string()) };
+    let outcome = block_on(until_signalled(tried))?;
     let (elapsed, clean) = (outcome.elapsed.as_secs(), outcome.clean.as_secs_f64());
     logs::print_error(&format!("{elapsed} s; a run without faults takes {clean:.1} s"));
     let command = called();
     let text = match task.output {
         TrialForm::Text => outcome.text(&command),
         TrialForm::Json => outcome.json(&command).to_json() + "\n",
-        TrialForm::Junit => outcome.junit(&command),
+        TrialForm::Junit => junit(&outcome, &command),
         TrialForm::Markdown => outcome.markdown(&command),
     };
     logs::print(text.as_bytes())?;
@@ -145,6 +145,27 @@ impl FailOn {
             FailOn::NotTried => matches!(verdict, Verdict::NotTried(_)),
         })
     }
+}
+
+/// The result as JUnit XML.
+fn junit(outcome: &Outcome, command: &str) -> String {
+    let differ = outcome.cells.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Differs(_))).count();
+    let (tests, skipped) = (outcome.cells.len(), outcome.not_tried().count());
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pintle trial\" tests=\"{tests}\" failures=\"{differ}\" skipped=\"{skipped}\">\n",
+    );
+    for (cell, verdict) in &outcome.cells {
+        let result = match verdict {
+            Verdict::Same => String::new(),
+            Verdict::NotTried(why) => format!("<skipped message=\"{why}\"/>"),
+            Verdict::Differs(symptoms) => {
+                let (message, more) = (xml(&symptoms.join("; ")), xml(&repetition(command, cell)));
+                format!("<failure message=\"{message}\">{more}</failure>")
+            }
+        };
+        text.push_str(&format!("  <testcase name=\"{}\">{result}</testcase>\n", xml(&cell.to_string())));
+    }
+    text + "</testsuite>\n"
 }
 
 /// The scenario of a file and of the flags.

@@ -295,7 +295,12 @@ impl Workspace {
         Ok(report.get("status").cloned().unwrap_or_default())
     }
 
-    pub(crate) async fn testing(&self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, Error> {
+    /// Creates an object of the API of tests, such as a `Gate` among the `gates`. Returns it, with its status.
+    ///
+    /// # Errors
+    ///
+    /// The object is invalid, or the server is not one for tests.
+    pub async fn testing(&self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, Error> {
         let object = json!({"apiVersion": TESTING, "kind": kind, "metadata": {"name": name}, "spec": spec});
         self.post(&format!("/apis/{TESTING}/{plural}"), &object).await
     }

@@ -188,6 +188,14 @@ impl Edge {
         finished(response, &audit_id, head)
     }
 
+    /// The path of a request below the prefix of this API.
+    fn path_below<'p>(&self, path: &'p str) -> &'p str {
+        match path.strip_prefix(self.prefix.as_str()).unwrap_or(path) {
+            "" => "/",
+            path => path,
+        }
+    }
+
     async fn respond(
         self: Arc<Self>,
         client: &Client,
@@ -195,9 +203,7 @@ impl Edge {
         request: http::Request<RequestBody>,
     ) -> HttpResponse {
         let (mut parts, body) = request.into_parts();
-        let path = parts.uri.path();
-        let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
-        let path = if path.is_empty() { "/" } else { path };
+        let path = self.path_below(parts.uri.path());
         let info = RequestInfo::parse(&parts.method, path, parts.uri.query().unwrap_or_default());
         let measured = Measured::begin(&self.context, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
@@ -227,10 +233,9 @@ impl Edge {
                         relayed.unwrap_or_else(|_| out_of_time())
                     }
                     None => {
-                        let response = self
-                            .clone()
-                            .handle_in_time(entry.authorized, until, &parts.headers, body, &mut reply)
-                            .await;
+                        let response =
+                            self.clone().handle_in_time(entry.authorized, until, &parts.headers, body, &mut reply);
+                        let response = response.await;
                         if watching {
                             self.upgraded(response, &mut parts)
                         } else {

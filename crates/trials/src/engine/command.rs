@@ -178,11 +178,6 @@ impl RunningCommand {
         let _ = kill_process_group(self.group(), Signal::CONT);
     }
 
-    /// Kills the command and its children at once, as a crash of their machine would.
-    pub fn kill(self) {
-        drop(self);
-    }
-
     fn group(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -258,7 +253,7 @@ mod tests {
             let running = RunningCommand::start(&Command::shell(line), Path::new("/k")).unwrap();
             let group = running.group();
             match line.starts_with("trap") {
-                true => running.kill(),
+                true => drop(running),
                 false => running.stop().await,
             }
             while rustix::process::test_kill_process_group(group).is_ok() {

@@ -16,8 +16,6 @@ use super::writes::Write;
 use crate::compare::{ObjectKey, Objects};
 use crate::limits;
 
-const SETTLES: &str = "/apis/testing.pintle.dev/v1alpha1/settles";
-const REPORTS: &str = "/apis/testing.pintle.dev/v1alpha1/reports";
 /// Where older versions of client-go keep the leader.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
@@ -169,9 +167,7 @@ impl Fork {
             let left = timeout.saturating_sub(began.elapsed()).min(limits::SETTLE_SLICE + part);
             let text = |duration: Duration| format!("{}ms", duration.as_millis());
             let spec = json!({"quiet": (text(part)), "timeout": (text(left)), "held": held});
-            let settle = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle",
-                "metadata": {"name": "settle"}, "spec": spec});
-            let settled = self.workspace.post(SETTLES, &settle).await?;
+            let settled = self.workspace.testing("Settle", "settles", "settle", spec).await?;
             let is_settled = settled.is_true_at(&["status", "settled"]);
             rested = if is_settled { rested + part } else { Duration::ZERO };
             if is_settled && rested >= quiet {
@@ -220,11 +216,18 @@ impl Fork {
         Ok(objects)
     }
 
-    /// What each client has done since the fork was made: the `status` of a Report, with `writes`.
+    /// What each client has done since the fork was made, or since it was forgotten: the `status` of a Report, with `writes`.
     pub async fn report(&self) -> Result<Value, Error> {
-        let report = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Report",
-            "metadata": {"name": "report"}, "spec": {"writes": true}});
-        let mut report = self.workspace.post(REPORTS, &report).await?;
+        self.report_with(json!({"writes": true})).await
+    }
+
+    /// Reports, and forgets everything.
+    pub async fn report_and_forget(&self) -> Result<Value, Error> {
+        self.report_with(json!({"writes": true, "reset": true})).await
+    }
+
+    async fn report_with(&self, spec: Value) -> Result<Value, Error> {
+        let mut report = self.workspace.testing("Report", "reports", "report", spec).await?;
         Ok(report.remove_at(&["status"]).unwrap_or_default())
     }
 

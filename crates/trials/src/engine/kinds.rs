@@ -12,7 +12,6 @@ pub struct Kind {
     /// The resource with its group, as in `deployments.apps`.
     pub resource: String,
     pub kind: String,
-    pub is_namespaced: bool,
     /// The singular and the short names.
     names: Vec<String>,
     /// The path of the version, such as `/apis/apps/v1`.
@@ -71,7 +70,6 @@ impl Kinds {
                 let kind = Kind {
                     resource: format!("{plural}{dot}{group}"),
                     kind: resource.str_at(&["kind"]).to_owned(),
-                    is_namespaced: resource.is_true_at(&["namespaced"]),
                     names: names.map(str::to_owned).collect(),
                     base: base.clone(),
                     plural: plural.to_owned(),
@@ -112,7 +110,6 @@ mod tests {
         let kind = |resource: &str, kind: &str, short: &str| Kind {
             resource: resource.to_owned(),
             kind: kind.to_owned(),
-            is_namespaced: true,
             names: vec![kind.to_lowercase(), short.to_owned()],
             base: String::new(),
             plural: resource.split('.').next().unwrap_or_default().to_owned(),

@@ -15,7 +15,6 @@ pub struct Write {
     pub verb: String,
     /// The object; without a name, the collection.
     pub object: ObjectKey,
-    pub subresource: String,
     /// The code of the response; 0 if the connection has ended instead.
     pub code: i64,
     /// The message of the response, if the write was refused.
@@ -28,12 +27,11 @@ impl Write {
         let text = |field: &str| value.str_at(&[field]).to_owned();
         // `deployments/status.apps`: a subresource has no dot
         let resource = value.str_at(&["resource"]);
-        let (resource, subresource) = match resource.split_once('/') {
-            None => (resource.to_owned(), String::new()),
-            Some((plural, rest)) => match rest.split_once('.') {
-                None => (plural.to_owned(), rest.to_owned()),
-                Some((subresource, group)) => (format!("{plural}.{group}"), subresource.to_owned()),
-            },
+        let resource = match resource.split_once('/') {
+            None => resource.to_owned(),
+            Some((plural, rest)) => {
+                rest.split_once('.').map_or(plural.to_owned(), |(_, group)| format!("{plural}.{group}"))
+            }
         };
         let name = value.str_at(&["name"]);
         // a request for a namespace is one within it, too
@@ -42,7 +40,6 @@ impl Write {
             agent: Some(text("userAgent")).filter(|agent| agent != OWN),
             verb: text("verb"),
             object: ObjectKey { resource: resource.into(), namespace: namespace.into(), name: name.into() },
-            subresource,
             code: value.int_at(&["code"]),
             message: text("message"),
         }
@@ -65,20 +62,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resources_and_subresources_are_separated() {
-        for (given, resource, subresource) in [
-            ("configmaps", "configmaps", ""),
-            ("deployments.apps", "deployments.apps", ""),
-            ("deployments/status.apps", "deployments.apps", "status"),
-            ("pods/status", "pods", "status"),
-            ("certificates/status.cert-manager.io", "certificates.cert-manager.io", "status"),
+    fn resources_have_no_subresources() {
+        for (given, resource) in [
+            ("configmaps", "configmaps"),
+            ("deployments.apps", "deployments.apps"),
+            ("deployments/status.apps", "deployments.apps"),
+            ("pods/status", "pods"),
+            ("certificates/status.cert-manager.io", "certificates.cert-manager.io"),
         ] {
             let write = Write::read(&json!({"resource": given, "userAgent": "m/1", "code": 422}));
-            assert_eq!(
-                (write.object.resource.as_str(), write.subresource.as_str()),
-                (resource, subresource),
-                "{given}"
-            );
+            assert_eq!(write.object.resource.as_str(), resource, "{given}");
             assert!(write.is_refused() && write.agent.as_deref() == Some("m/1"));
         }
         assert_eq!(Write::read(&json!({"userAgent": OWN})).agent, None);

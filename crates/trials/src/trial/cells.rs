@@ -28,10 +28,8 @@ pub enum Steps {
 /// A disturbance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// The n-th request for each object fails before the commit, or loses its response after it.
-    Request(RequestKind, RequestFault, u64),
-    /// The command is killed at its n-th such request, and started again.
-    Kill(RequestKind, Moment, u64),
+    /// Something happens at the n-th request for each object, or at the n-th of all if the command is killed.
+    Request(RequestKind, Effect, u64),
     /// The watch ends or expires before the n-th event of each object.
     Watch(WatchKind, WatchFault, u64),
     /// The events of the watch are held until the next step is over.
@@ -57,16 +55,13 @@ pub enum Edit {
     Unlabels,
 }
 
+/// What happens at a request. A command that is killed is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestFault {
+pub enum Effect {
     Fails,
     LosesResponse,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    BeforeCommit,
-    AfterCommit,
+    KilledBeforeCommit,
+    KilledAfterCommit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +69,16 @@ pub enum WatchFault {
     Ends,
     Expires,
 }
+
+/// The words of ids.
+const EFFECTS: [(&str, Effect); 4] = [
+    ("fails", Effect::Fails),
+    ("lost", Effect::LosesResponse),
+    ("killed-before", Effect::KilledBeforeCommit),
+    ("killed-after", Effect::KilledAfterCommit),
+];
+const WATCH_FAULTS: [(&str, WatchFault); 2] = [("ends", WatchFault::Ends), ("expires", WatchFault::Expires)];
+const EDITS: [(&str, Edit); 2] = [("user-deletes", Edit::Deletes), ("user-unlabels", Edit::Unlabels)];
 
 const RECIPES: [&str; 6] =
     ["stale-reads", "missed-events", "lost-response", "throttled", "restarting-server", "flaky-watch"];
@@ -93,38 +98,36 @@ const HOLD: &str = "10m";
 
 impl Act {
     fn words(&self) -> (&'static str, Vec<String>) {
-        let request = |kind: &RequestKind, nth: &u64| {
-            vec![kind.client.to_string(), kind.verb.to_string(), kind.resource.to_string(), nth.to_string()]
-        };
+        let request = |kind: &RequestKind| [&kind.client, &kind.verb, &kind.resource].map(ToString::to_string).to_vec();
         let watch = |kind: &WatchKind| vec![kind.client.to_string(), kind.resource.to_string()];
-        let numbered = |kind: &WatchKind, number: &u64| [watch(kind), vec![number.to_string()]].concat();
+        let and = |mut parts: Vec<String>, last: &dyn fmt::Display| {
+            parts.push(last.to_string());
+            parts
+        };
         match self {
-            Act::Request(kind, RequestFault::Fails, nth) => ("fails", request(kind, nth)),
-            Act::Request(kind, RequestFault::LosesResponse, nth) => ("lost", request(kind, nth)),
-            Act::Kill(kind, Moment::BeforeCommit, nth) => ("killed-before", request(kind, nth)),
-            Act::Kill(kind, Moment::AfterCommit, nth) => ("killed-after", request(kind, nth)),
-            Act::Watch(kind, WatchFault::Ends, nth) => ("ends", numbered(kind, nth)),
-            Act::Watch(kind, WatchFault::Expires, nth) => ("expires", numbered(kind, nth)),
+            Act::Request(kind, effect, nth) => (word_of(&EFFECTS, effect), and(request(kind), nth)),
+            Act::Watch(kind, fault, nth) => (word_of(&WATCH_FAULTS, fault), and(watch(kind), nth)),
             Act::Held(kind) => ("late", watch(kind)),
             Act::Down => ("down", vec![]),
-            Act::StaleStart(kind, changes) => ("stale-start", numbered(kind, changes)),
+            Act::StaleStart(kind, changes) => ("stale-start", and(watch(kind), changes)),
             Act::Recipe(recipe, seed) => ("recipe", vec![recipe.to_string(), seed.to_string()]),
-            Act::Forbidden(RequestKind { client, verb, resource }) => {
-                ("forbidden", [client, verb, resource].map(ToString::to_string).into())
-            }
-            Act::Edit(RequestKind { client, verb, resource }, edit, ObjectKey { resource: of, namespace, name }) => {
-                let word = if *edit == Edit::Deletes { "user-deletes" } else { "user-unlabels" };
-                let object = format!("{of}/{namespace}/{name}");
-                (word, vec![client.to_string(), verb.to_string(), resource.to_string(), object])
+            Act::Forbidden(kind) => ("forbidden", request(kind)),
+            Act::Edit(kind, edit, ObjectKey { resource, namespace, name }) => {
+                (word_of(&EDITS, edit), and(request(kind), &format!("{resource}/{namespace}/{name}")))
             }
             Act::Release(release) => ("release", vec![release.to_string()]),
         }
     }
 
+    /// Whether the command is stopped at one request.
+    pub fn interrupts(&self) -> bool {
+        matches!(self, Act::Request(_, Effect::KilledBeforeCommit | Effect::KilledAfterCommit, _) | Act::Edit(..))
+    }
+
     /// The states that a disturbance makes the command meet. What shows the same with others has another cause.
     pub fn states(&self) -> &'static str {
         match self {
-            Act::Request(..) | Act::Kill(..) | Act::Forbidden(_) => "intermediate",
+            Act::Request(..) | Act::Forbidden(_) => "intermediate",
             Act::Edit(..) => "edited",
             Act::Release(_) => "emulated",
             Act::Watch(..) | Act::Down => "unobserved",
@@ -160,15 +163,16 @@ impl Act {
         };
         let watch = |kind: &WatchKind| matching(&kind.client, &kind.resource);
         let (mut spec, nth) = match self {
-            Act::Request(kind, RequestFault::Fails, nth) => (request(kind, json!({"error": {"code": 500}})), Some(nth)),
-            Act::Request(kind, RequestFault::LosesResponse, nth) => {
-                (request(kind, json!({"afterCommit": "Reset"})), Some(nth))
+            Act::Request(kind, effect, nth) => {
+                let effect = match effect {
+                    Effect::Fails => json!({"error": {"code": 500}}),
+                    Effect::LosesResponse => json!({"afterCommit": "Reset"}),
+                    // once the process is gone, the fault is deleted, which ends the delay
+                    Effect::KilledBeforeCommit => json!({"delay": HOLD, "connection": "Reset"}),
+                    Effect::KilledAfterCommit => json!({"delay": HOLD}),
+                };
+                (request(kind, effect), Some(nth))
             }
-            // once the process is gone, the fault is deleted, which ends the delay
-            Act::Kill(kind, Moment::BeforeCommit, nth) => {
-                (request(kind, json!({"delay": HOLD, "connection": "Reset"})), Some(nth))
-            }
-            Act::Kill(kind, Moment::AfterCommit, nth) => (request(kind, json!({"delay": HOLD})), Some(nth)),
             Act::Watch(kind, WatchFault::Ends, nth) => {
                 (json!({"match": (watch(kind)), "effect": {"watch": "End"}}), Some(nth))
             }
@@ -193,7 +197,7 @@ impl Act {
         if let Some(nth) = nth {
             spec.set_at(&["when", "nth"], Value::from(*nth));
         }
-        let count = if matches!(self, Act::Kill(..) | Act::Edit(..)) { Some(1) } else { count };
+        let count = if self.interrupts() { Some(1) } else { count };
         if let Some(count) = count {
             spec.set_at(&["when", "count"], Value::from(count));
         }
@@ -223,17 +227,18 @@ impl Cell {
     pub fn described(&self) -> String {
         let kind = |kind: &RequestKind| format!("{} {} by {}", kind.verb, kind.resource, kind.client);
         let what = match &self.act {
-            Act::Request(of, RequestFault::Fails, nth) => format!("{} {} fails with 500", ordinal(*nth), kind(of)),
-            Act::Request(of, RequestFault::LosesResponse, nth) => {
-                format!("the response to the {} {} is lost", ordinal(*nth), kind(of))
+            Act::Request(of, effect, nth) => {
+                let request = format!("{} {}", ordinal(*nth), kind(of));
+                match effect {
+                    Effect::Fails => format!("{request} fails with 500"),
+                    Effect::LosesResponse => format!("the response to the {request} is lost"),
+                    Effect::KilledBeforeCommit => format!("killed before the {request}"),
+                    Effect::KilledAfterCommit => format!("killed after the {request}"),
+                }
             }
-            Act::Kill(of, Moment::BeforeCommit, nth) => format!("killed before the {} {}", ordinal(*nth), kind(of)),
-            Act::Kill(of, Moment::AfterCommit, nth) => format!("killed after the {} {}", ordinal(*nth), kind(of)),
-            Act::Watch(of, WatchFault::Ends, nth) => {
-                format!("the watch of {} by {} ends before the {} event", of.resource, of.client, ordinal(*nth))
-            }
-            Act::Watch(of, WatchFault::Expires, nth) => {
-                format!("the watch of {} by {} expires before the {} event", of.resource, of.client, ordinal(*nth))
+            Act::Watch(of, fault, nth) => {
+                let fault = word_of(&WATCH_FAULTS, fault);
+                format!("the watch of {} by {} {fault} before the {} event", of.resource, of.client, ordinal(*nth))
             }
             Act::Held(of) => format!("events of {} reach {} after the next step", of.resource, of.client),
             Act::Down => "the command is down".to_owned(),
@@ -259,7 +264,7 @@ impl Cell {
         let is_recipe = matches!(self.act, Act::Recipe(..));
         let counts: &[u64] = match self.act {
             Act::Recipe(..) => &[1, 2, 4, 8],
-            Act::Request(..) | Act::Watch(..) => &[1],
+            Act::Request(..) | Act::Watch(..) if !self.act.interrupts() => &[1],
             _ => &[],
         };
         let places: Vec<Steps> = match self.steps {
@@ -316,43 +321,36 @@ impl FromStr for Cell {
 
 impl Act {
     fn parse(word: &str, rest: &[&str]) -> Option<Act> {
-        let request = |[client, verb, resource]: [&str; 3]| {
-            let [client, verb, resource] = [client, verb, resource].map(Text::from);
-            RequestKind { client, verb, resource }
+        let request = |client: &str, verb: &str, resource: &str| RequestKind {
+            client: client.into(),
+            verb: verb.into(),
+            resource: resource.into(),
         };
         let watch = |client: &str, resource: &str| WatchKind { client: client.into(), resource: resource.into() };
         Some(match (word, rest) {
-            ("down", _) => Act::Down,
-            ("late", [client, resource, ..]) => Act::Held(watch(client, resource)),
-            ("forbidden", [client, verb, resource]) => Act::Forbidden(request([client, verb, resource])),
-            ("user-deletes" | "user-unlabels", [client, verb, resource, object @ ..]) => {
-                let edit = if word == "user-deletes" { Edit::Deletes } else { Edit::Unlabels };
-                // names of RBAC have colons
-                let object = object.join(":");
-                let mut parts = object.splitn(3, '/').map(Text::from);
-                let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-                Act::Edit(request([client, verb, resource]), edit, ObjectKey { resource: of, namespace, name })
+            ("down", []) => Act::Down,
+            ("late", [client, resource]) => Act::Held(watch(client, resource)),
+            ("stale-start", [client, resource, changes]) => {
+                Act::StaleStart(watch(client, resource), changes.parse().ok()?)
             }
-            ("release", [release]) => Act::Release(release.parse().ok()?),
+            ("forbidden", [client, verb, resource]) => Act::Forbidden(request(client, verb, resource)),
             ("recipe", [recipe, seed]) if RECIPES.contains(recipe) => Act::Recipe((*recipe).into(), seed.parse().ok()?),
-            ("ends" | "expires" | "stale-start", [client, resource, number, ..]) => {
-                let (of, number) = (watch(client, resource), number.parse().ok()?);
-                match word {
-                    "ends" => Act::Watch(of, WatchFault::Ends, number),
-                    "expires" => Act::Watch(of, WatchFault::Expires, number),
-                    _ => Act::StaleStart(of, number),
-                }
+            ("release", [release]) => Act::Release(release.parse().ok()?),
+            (word, [client, resource, nth]) => {
+                Act::Watch(watch(client, resource), named(&WATCH_FAULTS, word)?, nth.parse().ok()?)
             }
-            (_, [client, verb, resource, nth]) => {
-                let (of, nth) = (request([client, verb, resource]), nth.parse().ok()?);
-                match word {
-                    "fails" => Act::Request(of, RequestFault::Fails, nth),
-                    "lost" => Act::Request(of, RequestFault::LosesResponse, nth),
-                    "killed-before" => Act::Kill(of, Moment::BeforeCommit, nth),
-                    "killed-after" => Act::Kill(of, Moment::AfterCommit, nth),
-                    _ => return None,
+            (word, [client, verb, resource, last @ ..]) => match (named(&EFFECTS, word), last) {
+                (Some(effect), [nth]) => Act::Request(request(client, verb, resource), effect, nth.parse().ok()?),
+                (None, object) => {
+                    let edit = named(&EDITS, word)?;
+                    // names of RBAC have colons
+                    let object = object.join(":");
+                    let mut parts = object.splitn(3, '/').map(Text::from);
+                    let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+                    Act::Edit(request(client, verb, resource), edit, ObjectKey { resource: of, namespace, name })
                 }
-            }
+                _ => return None,
+            },
             _ => return None,
         })
     }
@@ -383,14 +381,12 @@ pub fn generate(record: &Record, objects: &[Objects], clients: &[Text], seed: u6
         for (kind, count) in found.requests.iter().filter(|(kind, _)| clients.contains(&kind.client)) {
             for nth in 1..=(*count).min(NTH_MAX) {
                 let mut add = |act| ranked.push((rank(nth, *count), Cell::new(step, act)));
-                if kind.verb == "get" || kind.verb == "list" {
-                    add(Act::Request(kind.clone(), RequestFault::Fails, nth));
-                } else if WRITES.contains(&kind.verb.as_str()) {
-                    add(Act::Request(kind.clone(), RequestFault::Fails, nth));
-                    add(Act::Request(kind.clone(), RequestFault::LosesResponse, nth));
-                    add(Act::Kill(kind.clone(), Moment::BeforeCommit, nth));
-                    add(Act::Kill(kind.clone(), Moment::AfterCommit, nth));
-                }
+                let effects = match kind.verb.as_str() {
+                    "get" | "list" => &EFFECTS[..1],
+                    verb if WRITES.contains(&verb) => &EFFECTS[..],
+                    _ => &[],
+                };
+                effects.iter().for_each(|(_, effect)| add(Act::Request(kind.clone(), *effect, nth)));
             }
         }
         for (kind, count) in events() {
@@ -438,6 +434,15 @@ pub fn without_one_right(record: &Record, clients: &[Text]) -> Vec<Cell> {
     let used: BTreeSet<&RequestKind> = record.0.iter().flat_map(|step| step.requests.keys()).collect();
     let lacking = used.into_iter().filter(|kind| clients.contains(&kind.client));
     lacking.map(|kind| Cell { steps: Steps::All, act: Act::Forbidden(kind.clone()), count: None }).collect()
+}
+
+/// The word for a value of a table.
+fn word_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
+    table.iter().find(|(_, one)| one == value).map_or("", |(word, _)| word)
+}
+
+fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
 }
 
 fn ordinal(number: u64) -> String {

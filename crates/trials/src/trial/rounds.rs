@@ -78,8 +78,6 @@ pub struct Finding {
 /// The result of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    pub steps: usize,
-    pub clients: Vec<Text>,
     /// The duration of the run without faults.
     pub clean: Duration,
     pub elapsed: Duration,
@@ -256,13 +254,7 @@ impl Trial<'_> {
         }
         let cells = self.chosen(&clean, &setting.clients);
         let tried = self.cells(&setting, &clean, &cells, progress).await?;
-        let mut outcome = Outcome {
-            steps: self.scenario.steps.len(),
-            clients: setting.clients.clone(),
-            clean: duration,
-            cells: tried,
-            ..Outcome::default()
-        };
+        let mut outcome = Outcome { clean: duration, cells: tried, ..Outcome::default() };
         setting.pace.last_quiet = limits::LAST_QUIET_REPEATED;
         self.find(&setting, &clean, &mut outcome, progress).await?;
         Ok(outcome)

@@ -7,14 +7,12 @@ use base::clock;
 use embed::{Fault, json};
 use machinery::{Text, Value};
 
-use super::cells::{Act, Cell, Edit, Moment, Steps};
+use super::cells::{Act, Cell, Edit, Effect, Steps};
 use super::record::{Record, StepRecord};
 use super::scenario::{Check, Scenario, Step, evaluate};
 use crate::compare::{Ignored, LEFT_OUT, ObjectKey, Objects, compare};
 use crate::engine::{Command, Ending, Error, Fork, Patience, RunningCommand, Write};
 use crate::limits;
-
-const TESTING: &str = "/apis/testing.pintle.dev/v1alpha1";
 
 /// The code of the response to a write that has created an object, by whichever verb.
 const CREATED: i64 = 201;
@@ -119,10 +117,8 @@ struct Run<'a> {
 pub async fn run(setting: &Setting<'_>, course: Course<'_>) -> Result<Observed, Error> {
     let fork = setting.prepared.fork().await?;
     let seed = Value::Int(i64::try_from(setting.seed).unwrap_or_default());
-    let clock = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Clock", "metadata": {"name": "clock"},
-        "spec": {"seed": seed}});
     // uids and generated names of equal runs are equal; the capture of a cluster has a Clock of its own
-    match fork.workspace().post(&format!("{TESTING}/clocks"), &clock).await {
+    match fork.workspace().testing("Clock", "clocks", "clock", json!({"seed": seed})).await {
         Err(error) if error.code() != Some(409) => return Err(error.into()),
         _ => {}
     }
@@ -233,19 +229,16 @@ impl Run<'_> {
         } else {
             performing = self.begin(step).await?;
         }
-        if let (Some(fault), Some(act @ (Act::Kill(..) | Act::Edit(..)))) = (&fault, self.act(step).cloned().as_ref()) {
+        let interrupts = self.act(step).filter(|act| act.interrupts()).cloned();
+        if let (Some(fault), Some(act)) = (&fault, &interrupts) {
             self.interrupt(act, fault, performing.as_ref()).await?;
         }
         self.finish(step, performing).await?;
         let performed = clock::instant();
-        match (fault, self.act(step)) {
-            (Some(_), Some(Act::Kill(..) | Act::Edit(..))) => {}
-            (Some(fault), _) => {
-                self.settle().await?;
-                self.observed.hits += fault.hits().await?;
-                fault.delete().await?;
-            }
-            (None, _) => {}
+        if let Some(fault) = fault.filter(|_| interrupts.is_none()) {
+            self.settle().await?;
+            self.observed.hits += fault.hits().await?;
+            fault.delete().await?;
         }
         if matches!(self.act(step), Some(Act::Down)) && self.supervised.running.is_none() {
             self.start().await?;
@@ -282,9 +275,7 @@ impl Run<'_> {
         let spec = cell.act.spec(&self.setting.clients, cell.count);
         match &cell.act {
             Act::Held(_) => {
-                let gate = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Gate",
-                    "metadata": {"name": "late"}, "spec": spec});
-                self.fork.workspace().post(&format!("{TESTING}/gates"), &gate).await?;
+                self.fork.workspace().testing("Gate", "gates", "late", spec).await?;
                 self.gate = Some((step + 1).min(self.setting.scenario.steps.len()));
                 Ok(None)
             }
@@ -374,10 +365,10 @@ impl Run<'_> {
     }
 
     async fn open_gate(&mut self) -> Result<(), Error> {
-        let path = format!("{TESTING}/gates/late");
-        let gate = self.fork.workspace().get(&path).await?;
+        let path = "/apis/testing.pintle.dev/v1alpha1/gates/late";
+        let gate = self.fork.workspace().get(path).await?;
         self.observed.hits += u64::try_from(gate.int_at(&["status", "held"])).unwrap_or_default();
-        self.fork.workspace().delete_object(&path).await?;
+        self.fork.workspace().delete_object(path).await?;
         self.gate = None;
         self.settle().await
     }
@@ -407,7 +398,7 @@ impl Run<'_> {
         if !is_hit? {
             return Ok(fault.clone().delete().await?);
         }
-        if let Act::Kill(_, Moment::BeforeCommit, _) = act {
+        if let Act::Request(_, Effect::KilledBeforeCommit, _) = act {
             self.supervised.running = None;
         }
         // it is stopped while the request is handled, so that it does not see the response yet
@@ -498,7 +489,7 @@ impl Run<'_> {
     /// Notes how the command has ended by itself. One that gives up since a request of its start fails shows nothing: it is
     /// started again, as by a Deployment.
     fn ended(&mut self, step: usize) {
-        if step == 0 && matches!(self.act(step), Some(Act::Request(..))) {
+        if step == 0 && self.act(step).is_some_and(|act| matches!(act, Act::Request(..)) && !act.interrupts()) {
             self.supervised.endings.clear();
         }
         if let Some(ending) = self.supervised.endings.last() {
@@ -516,10 +507,7 @@ impl Run<'_> {
 
     /// What the clients did since the last report.
     async fn noted(&mut self) -> Result<StepRecord, Error> {
-        let report = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Report",
-            "metadata": {"name": "report"}, "spec": {"reset": true, "writes": true}});
-        let report = self.fork.workspace().post(&format!("{TESTING}/reports"), &report).await?;
-        let status = report.get("status").cloned().unwrap_or_default();
+        let status = self.fork.report_and_forget().await?;
         for check in limits::COMPARED_FINDINGS {
             let count = status.items_at(&["agents"]).iter().map(|agent| agent.int_at(&["counts", check])).sum();
             self.observed.findings.insert(check.to_owned(), count);

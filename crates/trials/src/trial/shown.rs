@@ -1,4 +1,4 @@
-//! The result of a trial as text, Markdown, JSON and JUnit.
+//! The result of a trial as text, Markdown and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use super::cells::Cell;
 use super::rounds::{Finding, NotTried, Outcome, Verdict};
 
 /// The command line that repeats a cell, given how the trial was called.
-fn repetition(command: &str, cell: &Cell) -> String {
+pub fn repetition(command: &str, cell: &Cell) -> String {
     let id = cell.to_string();
     let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
     if is_plain { format!("{command} --cell {id}") } else { format!("{command} --cell '{id}'") }
@@ -96,28 +96,5 @@ impl Outcome {
                 "command": (repetition(command, &finding.cell))})
         });
         json!({"summary": (self.summary()), "findings": (findings.collect::<Value>()), "cells": (cells.collect::<Value>())})
-    }
-
-    pub fn junit(&self, command: &str) -> String {
-        let escaped =
-            |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-        let (differ, _, rest) = self.counts();
-        let skipped: usize = rest.values().map(Vec::len).sum();
-        let mut text = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pintle trial\" tests=\"{}\" failures=\"{differ}\" skipped=\"{skipped}\">\n",
-            self.cells.len()
-        );
-        for (cell, verdict) in &self.cells {
-            let _ = write!(text, "  <testcase name=\"{}\"", escaped(&cell.to_string()));
-            let _ = match verdict {
-                Verdict::Same => writeln!(text, "/>"),
-                Verdict::NotTried(why) => writeln!(text, "><skipped message=\"{why}\"/></testcase>"),
-                Verdict::Differs(symptoms) => {
-                    let (message, more) = (escaped(&symptoms.join("; ")), escaped(&repetition(command, cell)));
-                    writeln!(text, "><failure message=\"{message}\">{more}</failure></testcase>")
-                }
-            };
-        }
-        text + "</testsuite>\n"
     }
 }
