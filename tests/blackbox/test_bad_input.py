@@ -129,7 +129,7 @@ def test_malformed_command_lines(launch):
     [
         (["export", "--data-dir", "missing", "out"], "data directory missing: there is no store"),
         (["export", "--data-dir", "text", "out"], "data directory text: Not a directory"),
-        (["import", "--data-dir", "new", "text"], "text: the file is corrupt"),
+        (["import", "--data-dir", "new", "text"], "text: the file does not begin as one of"),
         (["import", "--data-dir", "new", "missing"], "cannot read missing: No such file"),
         (["store", "check", "--data-dir", "missing"], "data directory missing: there is no store"),
         (["store", "restore", "--data-dir", "new", "text"], "backup text: it is not a backup"),

@@ -37,8 +37,8 @@ pub async fn findings(
             break;
         }
         match search.error().await {
-            Some(next) if next != message => message = next,
-            _ => break,
+            Some(next) => message = next,
+            None => break,
         }
     }
     Some(found)
@@ -101,7 +101,8 @@ impl Search<'_> {
         path
     }
 
-    /// The field or item of a value to blame, if there is one: a binary search.
+    /// The first field or item of a value to blame, if there is one. A binary search: the error is the same as long as this one is
+    /// left, whatever is to blame behind it.
     async fn blamed_below(&mut self, path: &[FieldStep], message: &str) -> Option<FieldStep> {
         let mut candidates = steps_of(at_mut(&mut self.value, path)?);
         if path.is_empty() {
@@ -110,13 +111,15 @@ impl Search<'_> {
         if candidates.is_empty() || !self.changes(path, &candidates, message).await {
             return None;
         }
-        while candidates.len() > 1 {
-            let other = candidates.split_off(candidates.len() / 2);
-            if !self.changes(path, &candidates, message).await {
-                candidates = other;
+        let (mut from, mut to) = (0, candidates.len());
+        while to - from > 1 {
+            let middle = usize::midpoint(from, to);
+            match self.changes(path, &candidates[middle..], message).await {
+                true => from = middle,
+                false => to = middle,
             }
         }
-        candidates.pop()
+        candidates.into_iter().nth(from)
     }
 
     /// Whether the error is another one if these fields or items are null.

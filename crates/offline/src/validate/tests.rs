@@ -120,6 +120,17 @@ async fn each_finding_has_its_place_and_the_text_of_the_server() {
             ],
         ),
         (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: 1, c: x, d: 2, e: 3, f: x}\n".to_owned(),
+            [("11", 'b'), ("23", 'd'), ("29", 'e')]
+                .map(|(column, field)| {
+                    format!(
+                        "a.yaml:4:{column}: data.{field}: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot \
+                         unmarshal number into Go struct field ConfigMap.data of type string"
+                    )
+                })
+                .to_vec(),
+        ),
+        (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nkind: ConfigMap\n".to_owned(),
             vec!["a.yaml:4:1: key \"kind\" already set in map".to_owned()],
         ),
@@ -512,18 +523,21 @@ async fn what_is_no_manifest_is_left_out_of_directories() {
         ("m/overlay/kustomization.yaml", "patches:\n- path: ./part.yaml\n"),
         ("m/overlay/part.yaml", &map("Bad_Name")),
         ("m/overlay/patches/unused.yaml", &map("Bad_Name")),
+        ("m/overlay/some_patch.yaml", &map("Bad_Name")),
+        ("m/chart/templates/c.yaml", "{{- if .Values.x }}\nkind: ConfigMap\n{{- end }}\n"),
     ]);
     let templates = || vec!["**/templates/".to_owned()];
     let no_version = "m/typo.yaml:2:18: this is not a Kubernetes object: it has no apiVersion";
     let settings = || Settings { ignored: templates(), ..inputs(&["m"]) };
     assert_eq!(findings(&files, settings()).await, [no_version]);
     let (report, outcome) = files.report(settings()).await;
-    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 8));
-    let line = "8 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/values.yaml, m/component.yaml and 5 more; see \
+    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 10));
+    let line = "10 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/templates/c.yaml, m/chart/values.yaml and 7 more; see \
                 --strict-files\n";
     assert!(report.contains(line), "{report}");
     let strict = Settings { others: Others::Reported, ..settings() };
-    assert_eq!(files.report(strict).await.1.summary.errors, 9);
+    assert_eq!(files.report(strict).await.1.summary.errors, 10);
+    assert_eq!(files.report(inputs(&["m/chart"])).await.1.summary.ignored_files, 3);
     // what is named is meant
     assert_eq!(files.report(inputs(&["m/chart/values.yaml"])).await.1.summary.errors, 1);
 }

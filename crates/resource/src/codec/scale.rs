@@ -1,6 +1,7 @@
 //! `autoscaling/v1` Scale, the objects of the subresource `scale`.
 
 use base::request::FieldValidation;
+use machinery::patch::RawKind;
 use machinery::value::{Decoded, decode_every};
 use machinery::{FieldError, Status, Text, Value};
 use schema::shape;
@@ -14,6 +15,7 @@ use crate::scheme::unknown_kind;
 pub const SCALE_VERSION: &str = "autoscaling/v1";
 
 const KIND: &str = "Scale";
+const GO_TYPE: &str = "autoscaling.v1.Scale";
 
 pub enum ScaleCodec {
     /// For built-in kinds: a decoding error names what is wrong with the body.
@@ -38,10 +40,22 @@ impl Codec for ScaleCodec {
         }
     }
 
-    fn decode_patched(&self, scale: &mut Value, strict: &mut Strict, _from: Patched<'_>) -> Result<(), Unpatched> {
+    fn decode_patched(&self, scale: &mut Value, strict: &mut Strict, from: Patched<'_>) -> Result<(), Unpatched> {
+        if matches!(from, Patched::Maps) {
+            shape::convert_numbers(scale, shape::named(GO_TYPE));
+            strict.omit_keys();
+            let errors = shape::read(scale, shape::named(GO_TYPE)).errors;
+            if let Some(why) = shape::first_conversion_error(&errors, scale, GO_TYPE) {
+                return Err(Unpatched::Invalid(why));
+            }
+        }
         normalize(scale, strict)?;
         keep_seen(strict);
         Ok(())
+    }
+
+    fn printed_as(&self) -> RawKind {
+        RawKind::BuiltIn
     }
 
     fn normalize_applied(&self, _scale: &mut Value, _: &Value, _live: Option<&Value>) -> Result<Uncoerced, Status> {
@@ -72,7 +86,7 @@ fn decode(
     let body_type = BodyType { kind: KIND, api_version: Text::new_static(SCALE_VERSION) };
     let Decoded { value: mut scale, duplicates } = body_type.parse(document)?;
     if document.format == Format::Json && !duplicates.is_empty() {
-        scale = shape::joined(&decode_every(document.bytes()), shape::named("autoscaling.v1.Scale"));
+        scale = shape::joined(&decode_every(document.bytes()), shape::named(GO_TYPE));
     }
     let (kind, api_version) = type_of(&scale);
     let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);
@@ -146,7 +160,7 @@ fn normalize(scale: &mut Value, strict: &mut Strict) -> Result<(), String> {
 
 /// Reads a body in the form of a Scale. The error is Go's text.
 fn read(scale: &mut Value, strict: &mut Strict, document: Option<&Document>) -> Result<(), String> {
-    let read = shape::read(scale, shape::named("autoscaling.v1.Scale"));
+    let read = shape::read(scale, shape::named(GO_TYPE));
     strict.extend_typed(read.unknown);
     *scale = read.value;
     let first = document.and_then(|document| shape::first_error_in(&read.errors, &document.json_text()));
@@ -155,5 +169,5 @@ fn read(scale: &mut Value, strict: &mut Strict, document: Option<&Document>) -> 
 
 /// Keeps the duplicate fields that typed decoding of JSON notices.
 fn keep_seen(strict: &mut Strict) {
-    strict.duplicates.retain(|path| shape::sees_duplicate(path, shape::named("autoscaling.v1.Scale")));
+    strict.duplicates.retain(|path| shape::sees_duplicate(path, shape::named(GO_TYPE)));
 }

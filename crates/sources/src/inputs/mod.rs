@@ -98,7 +98,7 @@ impl Input {
     pub fn is_manifest(&self) -> bool {
         let name = self.name();
         let name = name.rsplit('/').next().unwrap_or_default();
-        if OF_OTHER_TOOLS.contains(&name) || matches!(self, Input::File(path) if kustomize::is_patch(path)) {
+        if OF_OTHER_TOOLS.contains(&name) || self.is_of_chart() || self.is_patch() {
             return false;
         }
         let Ok(mut documents) = self.documents() else { return true };
@@ -108,6 +108,21 @@ impl Input {
             document.is_ok_and(|document| document.is_manifest())
         });
         found || is_empty
+    }
+
+    fn is_patch(&self) -> bool {
+        matches!(self, Input::File(path) if kustomize::is_patch(path))
+    }
+
+    /// Whether the file is a template of a Helm chart, and no YAML before it is rendered.
+    fn is_of_chart(&self) -> bool {
+        let Input::File(path) = self else { return false };
+        let of_chart = |directory: &Path| {
+            directory.file_name().is_some_and(|name| name == "templates")
+                && directory.with_file_name("Chart.yaml").is_file()
+        };
+        path.ancestors().skip(1).any(of_chart)
+            && self.text(PRELOADED_FILE_BYTES_MAX).is_ok_and(|text| text.windows(2).any(|two| two == b"{{"))
     }
 
     /// A document at a place that [`Document::place`] has named. Fails with a one-line message.
