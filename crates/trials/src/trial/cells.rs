@@ -409,7 +409,8 @@ pub fn generate(record: &Record, objects: &[Objects], clients: &[Text], seed: u6
             let mut add = |edit, key: &ObjectKey| {
                 ranked.push((rank, Cell::new(step, Act::Edit(kind.clone(), edit, key.clone()))))
             };
-            if let Some(object) = objects.get(key) {
+            // what the request deletes is gone
+            if let Some(object) = objects.get(key).filter(|_| !kind.verb.starts_with("delete")) {
                 add(Edit::Deletes, key);
                 if object.at(&["metadata", "labels"]).is_some() {
                     add(Edit::Unlabels, key);
