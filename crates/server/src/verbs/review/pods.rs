@@ -170,9 +170,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
 fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Vec<FieldError>), Status> {
     let name = admit.request.name();
     let Some(given) = eviction.get("deleteOptions").filter(|options| !options.is_null()) else {
-        let mut options = DeleteOptions::default();
-        options.dry_run = admit.dry_run;
-        return Ok((options, vec![]));
+        return Ok((DeleteOptions { dry_run: admit.dry_run, ..DeleteOptions::default() }, vec![]));
     };
     let given = DeleteOptions::read(given, &[])?;
     if given.is_true_at(&[IGNORE_READ_ERRORS]) {
