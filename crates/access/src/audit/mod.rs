@@ -87,9 +87,15 @@ impl Audit {
             return None;
         }
         let record = Mutex::new(Record::new(&subject, level, received_micros));
-        let is_unauthenticated = AtomicBool::new(false);
-        let context =
-            AuditContext { audit: self.clone(), level, omitted, omits_managed_fields, is_unauthenticated, record };
+        let context = AuditContext {
+            audit: self.clone(),
+            level,
+            omitted,
+            omits_managed_fields,
+            is_long_running: subject.info.is_long_running(),
+            is_unauthenticated: AtomicBool::new(false),
+            record,
+        };
         context.record(Stage::RequestReceived);
         Some(Arc::new(context))
     }
@@ -123,6 +129,7 @@ pub struct AuditContext {
     level: Level,
     omitted: policy::Stages,
     omits_managed_fields: bool,
+    is_long_running: bool,
     is_unauthenticated: AtomicBool,
     record: Mutex<Record>,
 }
@@ -202,21 +209,17 @@ impl AuditContext {
         self.is_unauthenticated.store(true, Ordering::Relaxed);
     }
 
-    /// Records the response code.
-    pub fn code(&self, code: u16) {
+    /// Records the response code and, of a long-running request, that the response has started.
+    pub fn responded(&self, code: u16) {
         self.change(|record| record.code = code);
+        if self.is_long_running && !self.is_unauthenticated.load(Ordering::Relaxed) {
+            self.record(Stage::ResponseStarted);
+        }
     }
 
     /// Adds to the latency of a layer.
     pub fn took(&self, layer: Layer, time: Duration) {
         self.change(|record| record.took(layer, time));
-    }
-
-    /// Records that a long-running response has started.
-    pub fn started(&self) {
-        if !self.is_unauthenticated.load(Ordering::Relaxed) {
-            self.record(Stage::ResponseStarted);
-        }
     }
 
     /// The object without the fields that are not recorded.

@@ -216,7 +216,7 @@ impl Edge {
         // a tap must be able to read its copy
         reply.gzip &= tap.is_none();
         let received = clock::machine_micros();
-        let (watching, is_long_running) = (info.verb == Verb::Watch, info.is_long_running());
+        let watching = info.verb == Verb::Watch;
         let mut log = RequestLog::begin(&parts, client.address, watching);
         let arrival = Arrival { client, parts: &parts, audit_id, received };
         let mut response = match self.authorize_request(&arrival, info, &mut reply).await {
@@ -250,10 +250,7 @@ impl Edge {
             set(response.headers_mut(), "connection", "close");
         }
         if let Some(audit_context) = &reply.audit_context {
-            audit_context.code(response.status().as_u16());
-            if is_long_running {
-                audit_context.started();
-            }
+            audit_context.responded(response.status().as_u16());
         }
         if let Some(span) = &mut reply.span {
             span.set_status(response.status().as_u16());

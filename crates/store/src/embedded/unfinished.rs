@@ -53,17 +53,19 @@ pub fn read(directory: &Path) -> Result<Option<Filling>, OpenError> {
         }
         // a path that is no directory is judged by who opens the store in it
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(has_begun_restore(directory).then(|| Filling::Restore(vec![])))
+            Ok(begun_restore(directory))
         }
         Err(error) => Err(failed(directory, &error)),
     }
 }
 
-/// Whether a restore was interrupted while it wrote its mark. It has written nothing else, but a server would take the directory
-/// for a new one.
-fn has_begun_restore(directory: &Path) -> bool {
-    let begun = std::fs::read(directory.join(TEMPORARY)).is_ok_and(|text| text.starts_with(b"restore\n"));
-    begun && !format::log_directory(directory).exists()
+/// The restore that was interrupted while it wrote its mark. It has written nothing else, but a server would take the directory for
+/// a new one, and make keys that are in the way of the next restore.
+fn begun_restore(directory: &Path) -> Option<Filling> {
+    let text = std::fs::read_to_string(directory.join(TEMPORARY)).ok()?;
+    let whole_lines = text.get(..=text.rfind('\n')?)?;
+    let restore = Filling::parse(whole_lines).filter(|filling| matches!(filling, Filling::Restore(_)))?;
+    (!format::log_directory(directory).exists()).then_some(restore)
 }
 
 /// Fails if a task has not filled the directory completely.
@@ -120,7 +122,14 @@ mod tests {
     #[test]
     fn a_restore_that_has_not_finished_its_mark_has_begun() {
         let directory = tempfile::tempdir().unwrap();
-        for (text, expected) in [("restore\nca", Some(Filling::Restore(vec![]))), ("import\n", None), ("", None)] {
+        let restore = |names: &[&str]| Some(Filling::Restore(names.iter().map(|&name| name.to_owned()).collect()));
+        let cases = [
+            ("restore\nca.key\nca", restore(&["ca.key"])),
+            ("restore\nca", restore(&[])),
+            ("import\n", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
             std::fs::write(directory.path().join(TEMPORARY), text).unwrap();
             assert_eq!(read(directory.path()).unwrap(), expected, "{text:?}");
         }
