@@ -98,7 +98,7 @@ def test_store_is_not_touched_by_bad_input(launch, directory):
     target = ("--data-dir", directory / "data")
     cases = [
         (("import", directory / "absent"), f"cannot read {directory / 'absent'}: "),
-        (("import", directory / "text"), f"{directory / 'text'}: the file is corrupt: "),
+        (("import", directory / "text"), f"{directory / 'text'}: the file does not begin as one of"),
         (("import", directory / "empty"), f"{directory / 'empty'}: the file is empty"),
         (("export", directory / "text"), f"{directory / 'text'}: the file exists already"),
         (("export", directory / "new"), "there is no store"),
