@@ -439,7 +439,7 @@ def test_plans_and_trials(tmp_path):
     scenario = ("--start", "kubectl get configmaps -w", "--steps", str(boat), "--quiet", "1s")
     trial = pintle_server.trial(*scenario, "--cell", "1:down")
     assert trial["summary"].startswith("1 cell: 0 differ") and trial["cells"] == [{"cell": "1:down", "verdict": "same"}]
-    with pytest.raises(pintle_server.PintleError, match="^there is no object \"configmap/b\" in the source$"):
+    with pytest.raises(pintle_server.PintleError, match='^there is no object "configmap/b" in the source$'):
         pintle_server.plan("--from", str(boat), "--delete", "configmap/b")
 
 
