@@ -94,6 +94,17 @@ pub async fn survives(client: Client) -> Result<()> {
     let owned = config_maps.get("clara-berth").await?;
     ensure!(owned.owner_references().first() == clara.controller_owner_ref(&()).as_ref(), "{:?}", owned.metadata);
     let uid = owned.uid().context("no uid")?;
+    // The watch of ConfigMaps may come back later than that of boats, and does not show what is deleted before it lists again. Two
+    // changes of the boat may still be queued; the third restoration is one that the watch of ConfigMaps has caused.
+    for _ in 0..3 {
+        let changed = Patch::Merge(json!({"data": {"sails": "0"}}));
+        config_maps.patch("clara-berth", &PatchParams::default(), &changed).await?;
+        eventually(async || {
+            let found = config_maps.get("clara-berth").await?;
+            Ok((found.data == owned.data).then_some(()))
+        })
+        .await?;
+    }
     config_maps.delete("clara-berth", &DeleteParams::default()).await?;
     eventually(async || {
         Ok(config_maps.get_opt("clara-berth").await?.filter(|found| found.uid().as_ref() != Some(&uid)))
