@@ -1,7 +1,7 @@
 //! Go's and Kubernetes' wording of the errors that our crates return: what kube-apiserver sends, to the byte.
 //!
-//! The problems that decoders report have Go's words already; what differs is the position, which Go leaves out or counts
-//! in its own way.
+//! Decoders report problems in Go's words already. Positions are added here, since Go leaves them out or counts them in its own
+//! way.
 
 pub mod patch;
 

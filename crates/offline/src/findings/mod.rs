@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// What was found in an object, or in an input that has none.
+/// An object, or an input without one, with its findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The name of the input.

@@ -90,7 +90,7 @@ fn broken_node(error: &FieldError) -> &str {
     node.unwrap_or(&error.field)
 }
 
-/// The keywords that the root of a schema may have if there is a status. Only `id`, `$schema` and `$ref` come before `type` in
+/// If there is a status, the root of a schema may have these keywords only. Only `id`, `$schema` and `$ref` come before `type` in
 /// upstream's struct, which reports the first violation in its order.
 const ALLOWED_WITH_STATUS: [&str; 22] = [
     "description",

@@ -52,7 +52,7 @@ impl RequestSlot<'_> {
     }
 }
 
-/// The outcome of a request that the entry to workspaces has decided about: a document, or why it is refused.
+/// The entry to workspaces has decided about the request, by a document or a refusal.
 #[derive(Clone)]
 struct Settled(Result<Value, Status>);
 

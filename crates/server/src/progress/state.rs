@@ -110,8 +110,8 @@ impl EngineState {
         self.queue.rank(self.ranks());
     }
 
-    /// The ranks of plans: their objects come after those that they own. A Deployment is evaluated once its ReplicaSet is done with,
-    /// and not after each of its Pods.
+    /// Ranks plans so that objects come after those that they own: a Deployment is evaluated once its ReplicaSet is done with, and not
+    /// after each of its Pods.
     fn ranks(&self) -> HashMap<Text, usize> {
         let mut of_kinds: HashMap<&Served, usize> = HashMap::new();
         // more than the longest chain of kinds that people build; in a circle, ranks would rise for ever

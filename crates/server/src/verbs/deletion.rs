@@ -80,7 +80,7 @@ impl Write<'_> {
     }
 }
 
-/// The effect of a deletion that leaves the object: only the deprecated `orphanDependents: false` gets 202.
+/// A deletion that leaves the object gets 200; only the deprecated `orphanDependents: false` gets 202.
 fn effect_of(options: &DeleteOptions) -> Effect {
     if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done }
 }
