@@ -40,7 +40,8 @@ fn program() -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
     let mut build = Command::new("go");
     build.args(["build", "-o"]).arg(place.join("answers")).arg(".").current_dir(folder);
-    build.env("GOMODCACHE", place.join("modules")).env("GOFLAGS", "-modcacherw -mod=readonly");
+    let flags = std::env::var("GOFLAGS").unwrap_or_default();
+    build.env("GOMODCACHE", place.join("modules")).env("GOFLAGS", format!("{flags} -modcacherw -mod=readonly"));
     let built = build.output().expect("Go is installed");
     assert!(built.status.success(), "go build: {}", String::from_utf8_lossy(&built.stderr));
     place.join("answers")
