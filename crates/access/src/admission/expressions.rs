@@ -221,6 +221,13 @@ impl<'a> WriteVariables<'a> {
         activation
     }
 
+    /// The values of the variables of match conditions. As in kube-apiserver, `namespaceObject` is null in them.
+    pub fn condition_activation<'p>(&'p self, variables: &VariableNames) -> Activation<'p> {
+        let mut activation = self.activation(variables);
+        activation.set("namespaceObject", Val::Null);
+        activation
+    }
+
     /// The values of the variables of message expressions, which have no authorizer.
     pub fn message_activation<'p>(&'p self, variables: &VariableNames) -> Activation<'p> {
         let mut activation = Activation::new(variables);

@@ -24,7 +24,7 @@ use crate::core::pods::{pod_annotations, pod_status, pod_warnings, resize};
 use crate::{names, object_warnings};
 use machinery::Value;
 use resource::builtin::{Behaviour, Check, Hooks, NO_RESETS, Named, Part, Review};
-use resource::rules::{Deletion, Preconditions, label_name};
+use resource::rules::{Deletion, Preconditions, Propagation, label_name};
 use schema::at::At;
 
 const fn part(prepare: fn(&mut Value, &Value), validate: fn(At)) -> Part {
@@ -48,6 +48,7 @@ pub static KINDS: &[Behaviour] = &[
         .status(Part::PLAIN.validate(namespaces::validate_status))
         .parts(&[("finalize", namespaces::FINALIZE)])
         .deletion(Deletion {
+            unorphaned: Propagation::Foreground,
             preconditions: Preconditions::Storage { small_since: None },
             unreadable: false,
             finalizers: &["spec", "finalizers"],

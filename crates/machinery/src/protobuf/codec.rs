@@ -7,9 +7,9 @@ use crate::types::message_name;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::error::ProtobufError;
-use super::table::{Count, FieldKind, MessageField, message};
-use super::{Field, MAGIC, Writer, envelope, envelope_around, fields, open};
+use super::error::{Flaw, ProtobufError};
+use super::table::{Count, FieldKind, MessageField, fields_named, message};
+use super::{Field, MAGIC, Writer, envelope, envelope_around, fields_of, open};
 use crate::time;
 use crate::value::{Map, Text, Value, decode as decode_json};
 
@@ -18,27 +18,39 @@ use crate::value::{Map, Text, Value, decode as decode_json};
 /// Go's generated code writes an unset string as an empty one, unless it is a pointer. So a string may be empty where
 /// JSON would omit the field; the shape of the kind knows which fields these are.
 pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
-    let envelope = open(bytes)?;
-    let name = message_name(&envelope.api_version, &envelope.kind);
-    let Some(message_fields) = message(&name) else {
-        return Err(ProtobufError::UnknownKind { api_version: envelope.api_version, kind: envelope.kind });
-    };
-    let mut object = read(message_fields, envelope.raw, 0).ok_or(ProtobufError::Malformed)?;
-    object.insert("apiVersion", Value::from(envelope.api_version));
-    object.insert("kind", Value::from(envelope.kind));
-    Ok(Value::Object(object))
+    decode_as(bytes, "", "")
 }
 
-fn read(message_fields: &'static [MessageField], bytes: &[u8], depth: usize) -> Option<Map> {
+/// As [`decode`]. An envelope without a version or a kind has these.
+pub fn decode_as(bytes: &[u8], api_version: &str, kind: &str) -> Result<Value, ProtobufError> {
+    let envelope = open(bytes)?;
+    let given = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
+    let (api_version, kind) = (given(envelope.api_version, api_version), given(envelope.kind, kind));
+    let Some((name, message_fields)) = message(&message_name(&api_version, &kind)) else {
+        return Err(ProtobufError::UnknownKind { api_version, kind });
+    };
+    match read(name, message_fields, envelope.raw, 0) {
+        Ok(mut object) => {
+            object.insert("apiVersion", Value::from(api_version));
+            object.insert("kind", Value::from(kind));
+            Ok(Value::Object(object))
+        }
+        Err(flaw) => Err(ProtobufError::Object { api_version, kind, flaw }),
+    }
+}
+
+fn read(name: &'static str, message_fields: &[MessageField], bytes: &[u8], depth: usize) -> Result<Map, Flaw> {
     if depth > PROTOBUF_DEPTH_MAX {
-        return None;
+        return Err(Flaw::Depth);
     }
     let mut out = Map::new();
-    for field in fields(bytes)? {
-        let number = match field {
-            Field::Int(n, _) | Field::Double(n, _) | Field::Bytes(n, _) => n,
-        };
+    for field in fields_of(bytes, go_type(name)) {
+        let field = field?;
+        let (number, wire_type) = field.tag();
         let Some(message_field) = message_fields.iter().find(|m| m.number == number) else { continue };
+        if wire_type != message_field.wire_type() {
+            return Err(Flaw::WrongWireType { field: go_name(message_field), wire_type });
+        }
         match (message_field.count, field) {
             (Count::Map, Field::Bytes(_, entry)) => {
                 let (key, value) = read_entry(message_field.kind, entry, depth)?;
@@ -72,94 +84,118 @@ fn read(message_fields: &'static [MessageField], bytes: &[u8], depth: usize) -> 
             }
         }
     }
-    Some(out)
+    Ok(out)
 }
 
-fn read_entry(kind: FieldKind, entry: &[u8], depth: usize) -> Option<(String, Value)> {
+/// The Go type of a message such as `core.v1.ConfigMap`.
+fn go_type(message: &'static str) -> &'static str {
+    message.rsplit('.').next().unwrap_or_default()
+}
+
+/// Beginnings of names in JSON that Go writes in capitals.
+const INITIALISMS: [&str; 19] = [
+    "api", "aws", "cpu", "csi", "dns", "fc", "fs", "gce", "grpc", "http", "id", "ip", "iscsi", "nfs", "os", "rbd",
+    "tcp", "tls", "uid",
+];
+
+/// The name of a field in Go, for errors.
+fn go_name(field: &MessageField) -> String {
+    let name = field.name;
+    if name == "metadata" && matches!(field.kind, FieldKind::Message("meta.v1.ObjectMeta" | "meta.v1.ListMeta")) {
+        return if field.kind == FieldKind::Message("meta.v1.ListMeta") { "ListMeta" } else { "ObjectMeta" }.to_owned();
+    }
+    let first = name.find(|c: char| c.is_ascii_uppercase()).unwrap_or(name.len());
+    let capitals = if INITIALISMS.contains(&&name[..first]) { first } else { 1 };
+    name[..capitals].to_ascii_uppercase() + &name[capitals..]
+}
+
+fn read_entry(kind: FieldKind, entry: &[u8], depth: usize) -> Result<(String, Value), Flaw> {
     let mut key = String::new();
     let mut value = match kind {
         FieldKind::Text | FieldKind::Bytes => Value::from(""),
         _ => Value::Null,
     };
-    for field in fields(entry)? {
-        match field {
+    for field in fields_of(entry, "") {
+        match field? {
             Field::Bytes(1, text) => key = String::from_utf8_lossy(text).into_owned(),
-            Field::Bytes(2, _) | Field::Int(2, _) | Field::Double(2, _) => value = read_value(kind, field, depth)?,
+            field if field.tag() == (2, kind.wire_type()) => value = read_value(kind, field, depth)?,
             _ => {}
         }
     }
-    Some((key, value))
+    Ok((key, value))
 }
 
-fn read_value(kind: FieldKind, field: Field<'_>, depth: usize) -> Option<Value> {
-    match (kind, field) {
-        (FieldKind::Text, Field::Bytes(_, text)) => Some(Value::from(String::from_utf8_lossy(text).into_owned())),
-        (FieldKind::Bytes, Field::Bytes(_, bytes)) => Some(Value::from(STANDARD.encode(bytes))),
-        (FieldKind::Bool, Field::Int(_, i)) => Some(Value::Bool(i != 0)),
-        (FieldKind::Int, Field::Int(_, i)) => Some(Value::Int(i as i64)),
-        (FieldKind::Double, Field::Double(_, f)) => Some(Value::Float(f)),
-        (FieldKind::Message(name), Field::Bytes(_, bytes)) => read_message(name, bytes, depth + 1),
-        _ => None,
-    }
+fn read_value(kind: FieldKind, field: Field<'_>, depth: usize) -> Result<Value, Flaw> {
+    Ok(match (kind, field) {
+        (FieldKind::Text, Field::Bytes(_, text)) => Value::from(String::from_utf8_lossy(text).into_owned()),
+        (FieldKind::Bytes, Field::Bytes(_, bytes)) => Value::from(STANDARD.encode(bytes)),
+        (FieldKind::Bool, Field::Int(_, i)) => Value::Bool(i != 0),
+        (FieldKind::Int, Field::Int(_, i)) => Value::Int(i as i64),
+        (FieldKind::Double, Field::Double(_, f)) => Value::Float(f),
+        (FieldKind::Message(name), Field::Bytes(_, bytes)) => return read_message(name, bytes, depth + 1),
+        // the type of the encoding has been checked
+        _ => Value::Null,
+    })
 }
 
-fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
-    let message_fields = message(name)?;
-    match name {
-        "meta.v1.Time" | "meta.v1.MicroTime" => read_time(name, bytes),
-        "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => match fields(bytes)?.first() {
-            Some(Field::Bytes(1, raw)) if !raw.is_empty() => decode_json(raw).ok(),
-            _ => Some(Value::Null),
-        },
+fn read_message(name: &'static str, bytes: &[u8], depth: usize) -> Result<Value, Flaw> {
+    let message_fields = fields_named(name);
+    let read = || read(name, message_fields, bytes, depth);
+    Ok(match name {
+        "meta.v1.Time" | "meta.v1.MicroTime" => time_of(name, &read()?),
+        "meta.v1.FieldsV1" | "runtime.RawExtension" | "apiextensions.v1.JSON" => {
+            let raw = fields_of(bytes, go_type(name)).collect::<Result<Vec<_>, _>>()?;
+            match raw.first() {
+                // text that is no JSON is no set of fields and no object either
+                Some(Field::Bytes(1, raw)) if !raw.is_empty() => {
+                    decode_json(raw).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(raw).into_owned()))
+                }
+                _ => Value::Null,
+            }
+        }
         "resource.Quantity" | "intstr.IntOrString" | "apiextensions.v1.JSONSchemaPropsOrBool" => {
-            let map = read(message_fields, bytes, depth)?;
+            let map = read()?;
             let part = |key: &str| map.get(key).cloned();
-            Some(match name {
+            match name {
                 "resource.Quantity" => part("string").unwrap_or_default(),
                 "intstr.IntOrString" if part("type") == Some(Value::Int(1)) => part("strVal").unwrap_or_default(),
                 "intstr.IntOrString" => part("intVal").unwrap_or(Value::Int(0)),
                 _ => part("schema").or_else(|| part("allows")).unwrap_or(Value::Bool(false)),
-            })
+            }
         }
         "apiextensions.v1.JSONSchemaPropsOrArray" | "apiextensions.v1.JSONSchemaPropsOrStringArray" => {
-            let mut map = read(message_fields, bytes, depth)?;
-            Some(map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default())
+            let mut map = read()?;
+            map.remove("schema").or_else(|| map.into_iter().next().map(|(_, v)| v)).unwrap_or_default()
         }
         "authentication.v1.ExtraValue" | "meta.v1.Verbs" => {
-            let mut map = read(message_fields, bytes, depth)?;
-            Some(map.remove("items").unwrap_or(Value::Array(vec![])))
+            let mut map = read()?;
+            map.remove("items").unwrap_or(Value::Array(vec![]))
         }
         // the claim template of a StatefulSet, whose type is shown in JSON but is not part of the message
         "core.v1.PersistentVolumeClaim" if depth >= CLAIM_TEMPLATE_DEPTH => {
-            let mut claim = read(message_fields, bytes, depth)?;
+            let mut claim = read()?;
             claim.insert("apiVersion", Value::from("v1"));
             claim.insert("kind", Value::from("PersistentVolumeClaim"));
-            Some(Value::Object(claim))
+            Value::Object(claim)
         }
-        _ => read(message_fields, bytes, depth).map(Value::Object),
-    }
+        _ => Value::Object(read()?),
+    })
 }
 
 /// The depth of `volumeClaimTemplates` in a StatefulSet. The items of a PersistentVolumeClaimList are less deep.
 const CLAIM_TEMPLATE_DEPTH: usize = 2;
 
 /// The text of a time; null for an empty message, which stands for a time that is not set.
-fn read_time(name: &str, bytes: &[u8]) -> Option<Value> {
-    let (mut seconds, mut nanos, mut set) = (0i64, 0i64, false);
-    for field in fields(bytes)? {
-        match field {
-            Field::Int(1, s) => (seconds, set) = (s as i64, true),
-            Field::Int(2, n) => (nanos, set) = (n as i64, true),
-            _ => {}
-        }
+fn time_of(name: &str, message: &Map) -> Value {
+    if message.is_empty() {
+        return Value::Null;
     }
-    if !set {
-        return Some(Value::Null);
-    }
-    Some(Value::from(match name {
+    let part = |key: &str| message.get(key).and_then(Value::as_int).unwrap_or_default();
+    let (seconds, nanos) = (part("seconds"), part("nanos"));
+    Value::from(match name {
         "meta.v1.Time" => time::rfc3339(seconds),
         _ => time::rfc3339_micro(seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)),
-    }))
+    })
 }
 
 /// An object as an enveloped message; `None` for kinds that have none.
@@ -170,7 +206,7 @@ pub fn encode(object: &Value) -> Option<Vec<u8>> {
 }
 
 fn raw(api_version: &str, kind: &str, object: &Value) -> Option<Vec<u8>> {
-    let message_fields = message(&message_name(api_version, kind))?;
+    let (_, message_fields) = message(&message_name(api_version, kind))?;
     let mut out = Writer::default();
     write(message_fields, object.as_object()?, &mut out);
     Some(out.into_bytes())
@@ -184,7 +220,7 @@ pub fn encode_list_frame(
     metadata: &Value,
     items_bytes: u64,
 ) -> Option<(Vec<u8>, Vec<u8>)> {
-    let message_fields = message(&message_name(api_version, list_kind))?;
+    let (_, message_fields) = message(&message_name(api_version, list_kind))?;
     let list: Value = [("metadata", metadata.clone())].into();
     let mut raw = Writer::default();
     write(message_fields, list.as_object()?, &mut raw);
@@ -193,7 +229,7 @@ pub fn encode_list_frame(
 
 /// One object as an item of a list; `None` for kinds that have no message.
 pub fn encode_list_item(api_version: &str, list_kind: &str, item: Value) -> Option<Vec<u8>> {
-    let message_fields = message(&message_name(api_version, list_kind))?;
+    let (_, message_fields) = message(&message_name(api_version, list_kind))?;
     let items = message_fields.iter().find(|message_field| message_field.name == "items")?;
     let mut out = Writer::default();
     // the other fields of a list are in its frame
@@ -217,7 +253,7 @@ pub fn watch_event(kind: &str, enveloped: &[u8]) -> Vec<u8> {
 fn write(message_fields: &[MessageField], map: &Map, out: &mut Writer) {
     for message_field in message_fields {
         if let (Count::Inline, FieldKind::Message(name)) = (message_field.count, message_field.kind) {
-            out.message(message_field.number, |inner| write(message(name).unwrap_or_default(), map, inner));
+            out.message(message_field.number, |inner| write(fields_named(name), map, inner));
             continue;
         }
         let Some(value) = map.get(message_field.name).filter(|v| !v.is_null()) else {
@@ -255,7 +291,7 @@ fn write_zero(number: u32, kind: FieldKind, out: &mut Writer) {
             out.message(number, |inner| match name {
                 "resource.Quantity" => drop(inner.text(1, "0")),
                 "intstr.IntOrString" => drop(inner.int(1, 0).int(2, 0).text(3, "")),
-                name => write(message(name).unwrap_or_default(), &Map::new(), inner),
+                name => write(fields_named(name), &Map::new(), inner),
             });
         }
     }
@@ -319,9 +355,7 @@ fn write_message(name: &str, value: &Value, out: &mut Writer) {
             }
         }
         (name, Value::Object(map)) => {
-            if let Some(message_fields) = message(name) {
-                write(message_fields, map, out);
-            }
+            write(fields_named(name), map, out);
         }
         _ => {}
     }

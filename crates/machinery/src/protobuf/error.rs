@@ -10,9 +10,19 @@ pub enum ProtobufError {
     /// The bytes do not begin with [`super::MAGIC`].
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     MissingPrefix,
-    /// A message is not well-formed, or nests too deeply.
-    #[error("proto: illegal wireType")]
-    Malformed,
+    /// The envelope is not well-formed.
+    #[error(transparent)]
+    Envelope(#[from] Flaw),
+    /// The message of the kind that the envelope names is not well-formed.
+    #[error("{flaw}")]
+    Object {
+        /// The group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
     /// The envelope names a kind whose protobuf message this program does not know.
     #[error("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\"")]
     UnknownKind {
@@ -21,4 +31,49 @@ pub enum ProtobufError {
         /// The kind.
         kind: String,
     },
+}
+
+/// What is wrong with an encoded message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// It ends inside a field.
+    #[error("unexpected EOF")]
+    Truncated,
+    /// A number has more than 64 bits.
+    #[error("proto: integer overflow")]
+    Overflow,
+    /// A length that does not fit into memory.
+    #[error("proto: negative length found during unmarshaling")]
+    Length,
+    /// A group ends that has not begun.
+    #[error("proto: {message}: wiretype end group for non-group")]
+    EndGroup {
+        /// The Go type of the message.
+        message: &'static str,
+    },
+    /// A field has no valid number.
+    #[error("proto: {message}: illegal tag {number} (wire type {wire_type})")]
+    Tag {
+        /// The Go type of the message.
+        message: &'static str,
+        /// The number of the field.
+        number: i32,
+        /// The type of its encoding.
+        wire_type: u8,
+    },
+    /// An unknown field has no valid encoding.
+    #[error("proto: illegal wireType {0}")]
+    WireType(u8),
+    /// A field has the encoding of another type.
+    #[error("proto: wrong wireType = {wire_type} for field {field}")]
+    WrongWireType {
+        /// The name of the field in Go.
+        field: String,
+        /// The type of its encoding.
+        wire_type: u8,
+    },
+    /// Messages nest too deeply, for which Go has no bound.
+    #[error("proto: exceeded maximum recursion depth")]
+    Depth,
 }

@@ -6,8 +6,8 @@ mod codec;
 mod error;
 mod table;
 
-pub use codec::{decode, encode, encode_list_frame, encode_list_item, watch_event};
-pub use error::ProtobufError;
+pub use codec::{decode, decode_as, encode, encode_list_frame, encode_list_item, watch_event};
+pub use error::{Flaw, ProtobufError};
 
 use crate::status::{Cause, Details, Status};
 
@@ -152,45 +152,74 @@ pub enum Field<'a> {
     Double(u32, f64),
     /// Bytes, a string or a message: the field number and the bytes.
     Bytes(u32, &'a [u8]),
+    /// A number of four bytes, which no field of Kubernetes is: the field number.
+    Half(u32),
 }
 
-fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+impl Field<'_> {
+    /// The number of the field, and the type of its encoding.
+    fn tag(&self) -> (u32, u8) {
+        match *self {
+            Field::Int(number, _) => (number, 0),
+            Field::Double(number, _) => (number, 1),
+            Field::Bytes(number, _) => (number, 2),
+            Field::Half(number) => (number, 5),
+        }
+    }
+}
+
+fn read_varint(bytes: &mut &[u8]) -> Result<u64, Flaw> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
+        let (byte, rest) = bytes.split_first().ok_or(Flaw::Truncated)?;
         *bytes = rest;
         value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
-            return Some(value);
+            return Ok(value);
         }
     }
-    None
+    Err(Flaw::Overflow)
+}
+
+/// Takes the next field of a message of the Go type `message`.
+fn next_field<'a>(bytes: &mut &'a [u8], message: &'static str) -> Result<Field<'a>, Flaw> {
+    let tag = read_varint(bytes)?;
+    let (number, wire_type) = ((tag >> 3) as i32, (tag & 7) as u8);
+    if wire_type == 4 {
+        return Err(Flaw::EndGroup { message });
+    }
+    let Some(number) = u32::try_from(number).ok().filter(|number| *number > 0) else {
+        return Err(Flaw::Tag { message, number, wire_type });
+    };
+    match wire_type {
+        0 => Ok(Field::Int(number, read_varint(bytes)?)),
+        1 => {
+            let (value, rest) = bytes.split_first_chunk::<8>().ok_or(Flaw::Truncated)?;
+            *bytes = rest;
+            Ok(Field::Double(number, f64::from_le_bytes(*value)))
+        }
+        2 => {
+            let length = isize::try_from(read_varint(bytes)?).map_err(|_| Flaw::Length)?;
+            let (value, rest) = bytes.split_at_checked(length.unsigned_abs()).ok_or(Flaw::Truncated)?;
+            *bytes = rest;
+            Ok(Field::Bytes(number, value))
+        }
+        5 => {
+            *bytes = bytes.get(4..).ok_or(Flaw::Truncated)?;
+            Ok(Field::Half(number))
+        }
+        _ => Err(Flaw::WireType(wire_type)),
+    }
+}
+
+/// The fields of a message of the Go type `message`, up to the first flaw.
+fn fields_of<'a>(mut bytes: &'a [u8], message: &'static str) -> impl Iterator<Item = Result<Field<'a>, Flaw>> {
+    std::iter::from_fn(move || (!bytes.is_empty()).then(|| next_field(&mut bytes, message))).fuse()
 }
 
 /// The fields of a message; `None` if it is malformed.
-pub fn fields(mut bytes: &[u8]) -> Option<Vec<Field<'_>>> {
-    let mut out = vec![];
-    while !bytes.is_empty() {
-        let tag = read_varint(&mut bytes)?;
-        let number = u32::try_from(tag >> 3).ok()?;
-        match tag & 7 {
-            0 => out.push(Field::Int(number, read_varint(&mut bytes)?)),
-            2 => {
-                let length = usize::try_from(read_varint(&mut bytes)?).ok()?;
-                let (value, rest) = bytes.split_at_checked(length)?;
-                bytes = rest;
-                out.push(Field::Bytes(number, value));
-            }
-            1 => {
-                let (value, rest) = bytes.split_first_chunk::<8>()?;
-                bytes = rest;
-                out.push(Field::Double(number, f64::from_le_bytes(*value)));
-            }
-            5 => bytes = bytes.get(4..)?,
-            _ => return None,
-        }
-    }
-    Some(out)
+pub fn fields(bytes: &[u8]) -> Option<Vec<Field<'_>>> {
+    fields_of(bytes, "").collect::<Result<_, _>>().ok()
 }
 
 /// The content of an envelope.
@@ -204,6 +233,17 @@ pub struct Envelope<'a> {
     pub raw: &'a [u8],
 }
 
+/// The number and the bytes of a field of an envelope, whose fields with these names, from 1 on, are all bytes. Others are
+/// ignored.
+fn contained<'a>(field: Field<'a>, names: &[&str]) -> Result<(u32, &'a [u8]), Flaw> {
+    let (number, wire_type) = field.tag();
+    match (field, names.get(number as usize - 1)) {
+        (Field::Bytes(_, bytes), _) => Ok((number, bytes)),
+        (_, Some(name)) => Err(Flaw::WrongWireType { field: (*name).to_owned(), wire_type }),
+        (_, None) => Ok((number, &[])),
+    }
+}
+
 /// Opens an envelope.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     if bytes.is_empty() {
@@ -212,20 +252,19 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     let Some(message) = bytes.strip_prefix(&MAGIC) else {
         return Err(ProtobufError::MissingPrefix);
     };
-    let malformed = || ProtobufError::Malformed;
     let mut envelope = Envelope::default();
-    for field in fields(message).ok_or_else(malformed)? {
-        match field {
-            Field::Bytes(1, meta) => {
-                for field in fields(meta).ok_or_else(malformed)? {
-                    match field {
-                        Field::Bytes(1, text) => envelope.api_version = String::from_utf8_lossy(text).into_owned(),
-                        Field::Bytes(2, text) => envelope.kind = String::from_utf8_lossy(text).into_owned(),
+    for field in fields_of(message, "Unknown") {
+        match contained(field?, &["TypeMeta", "Raw", "ContentEncoding", "ContentType"])? {
+            (1, meta) => {
+                for field in fields_of(meta, "TypeMeta") {
+                    match contained(field?, &["APIVersion", "Kind"])? {
+                        (1, text) => envelope.api_version = String::from_utf8_lossy(text).into_owned(),
+                        (2, text) => envelope.kind = String::from_utf8_lossy(text).into_owned(),
                         _ => {}
                     }
                 }
             }
-            Field::Bytes(2, raw) => envelope.raw = raw,
+            (2, raw) => envelope.raw = raw,
             _ => {}
         }
     }

@@ -78,13 +78,36 @@ const fn list(number: u32, name: &'static str, kind: FieldKind) -> MessageField 
     MessageField { count: Count::Many, ..own(number, name, kind) }
 }
 
-/// The fields of a message such as `core.v1.ConfigMap`, by number. They are derived from its Go type when they are
-/// first needed.
-pub fn message(name: &str) -> Option<&'static [MessageField]> {
+impl FieldKind {
+    /// The type of the encoding in protobuf.
+    pub fn wire_type(self) -> u8 {
+        match self {
+            FieldKind::Bool | FieldKind::Int => 0,
+            FieldKind::Double => 1,
+            FieldKind::Text | FieldKind::Bytes | FieldKind::Message(_) => 2,
+        }
+    }
+}
+
+impl MessageField {
+    /// The type of the encoding in protobuf.
+    pub fn wire_type(&self) -> u8 {
+        if self.count == Count::Map { 2 } else { self.kind.wire_type() }
+    }
+}
+
+/// The fields of a message that exists.
+pub fn fields_named(name: &str) -> &'static [MessageField] {
+    message(name).map(|(_, fields)| fields).unwrap_or_default()
+}
+
+/// The name and the fields of a message such as `core.v1.ConfigMap`, by number. They are derived from its Go type when
+/// they are first needed.
+pub fn message(name: &str) -> Option<(&'static str, &'static [MessageField])> {
     static MESSAGES: LazyLock<BTreeMap<&'static str, OnceLock<Vec<MessageField>>>> =
         LazyLock::new(|| names().chain(OWN.map(|(name, _)| name)).map(|name| (name, OnceLock::new())).collect());
     let (name, fields) = MESSAGES.get_key_value(name)?;
-    Some(fields.get_or_init(|| fields_of(name)))
+    Some((name, fields.get_or_init(|| fields_of(name))))
 }
 
 fn fields_of(name: &str) -> Vec<MessageField> {
@@ -135,7 +158,7 @@ mod tests {
     #[test]
     fn referenced_messages_exist() {
         for name in names() {
-            for field in message(name).unwrap() {
+            for field in message(name).unwrap().1 {
                 if let FieldKind::Message(inner) = field.kind {
                     assert!(message(inner).is_some(), "{name}.{} is a {inner}", field.name);
                 }

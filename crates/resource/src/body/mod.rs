@@ -80,6 +80,11 @@ impl Document {
     }
 
     pub fn decode(&self) -> Result<Decoded, DecodeError> {
+        self.decode_as("", "")
+    }
+
+    /// As [`Document::decode`]. Protobuf without a version or a kind has these.
+    pub fn decode_as(&self, api_version: &str, kind: &str) -> Result<Decoded, DecodeError> {
         let without_duplicates = |value| Decoded { value, duplicates: vec![] };
         if let Some(value) = &self.value {
             return Ok(without_duplicates((**value).clone()));
@@ -88,7 +93,7 @@ impl Document {
         Ok(match self.format {
             Format::Json => decode_strict(bytes)?,
             Format::Yaml => yaml::decode(bytes)?,
-            Format::Protobuf => without_duplicates(machinery::protobuf::decode(bytes)?),
+            Format::Protobuf => without_duplicates(machinery::protobuf::decode_as(bytes, api_version, kind)?),
             Format::Cbor => without_duplicates(machinery::cbor::decode(bytes)?),
         })
     }

@@ -313,6 +313,7 @@ impl BuiltIn {
             FieldSource::Text(text) => (*text).to_owned(),
             FieldSource::Path(path) => match object.at(path) {
                 Some(Value::Int(number)) => number.to_string(),
+                Some(Value::Bool(set)) => set.to_string(),
                 found => found.and_then(Value::as_str).unwrap_or_default().to_owned(),
             },
         };

@@ -288,6 +288,10 @@ impl BuiltInCodec {
         }
         let (kind, api_version) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
         if api_version.is_empty() && !kind.is_empty() && kind != self.row.kind {
+            if self.row.scheme().is_none() && self.row.catalogue.is_known("v1", &kind) {
+                let (wanted, package) = (self.row.kind, self.row.go_package());
+                return Err(format!("converting (core.{kind}) to ({package}.{wanted}): unknown conversion"));
+            }
             let why = "is registered for the internal version of group \"\" in scheme \"pkg/runtime/scheme.go:111\"";
             return Err(format!("no kind {} {why}", machinery::value::quote(&kind)));
         }

@@ -13,6 +13,7 @@ use base::request::FieldValidation;
 use base::wording;
 use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
+use machinery::protobuf::ProtobufError;
 use machinery::value::{Decoded, JsonProblem, quote};
 use machinery::{DecodeError, FieldError, Status, Text, Value};
 use objects::Key;
@@ -205,7 +206,14 @@ impl BodyType<'_> {
 
     /// Parses a body after checking that `apiVersion` and `kind` are readable.
     fn parse(&self, document: &Document) -> Result<Decoded, Status> {
-        let decoded = document.decode();
+        let decoded = document.decode_as(&self.api_version, self.kind);
+        if let Err(DecodeError::Protobuf(error)) = &decoded
+            && let ProtobufError::UnknownKind { api_version, kind } | ProtobufError::Object { api_version, kind, .. } =
+                error
+            && !kind.is_empty()
+        {
+            return Err(self.bad_body(kind, split_version(api_version).1, &error.to_string()));
+        }
         if let Err(DecodeError::Json(error)) = &decoded
             && matches!(error.problem, JsonProblem::NumberOutOfRange { .. })
             && document.is_object()

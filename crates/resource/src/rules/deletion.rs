@@ -10,6 +10,8 @@ pub struct Deletion {
     pub dependents: Dependents,
     /// How dependents are treated if the request does not specify it.
     pub propagation: Option<Propagation>,
+    /// The meaning of the deprecated `orphanDependents: false`.
+    pub unorphaned: Propagation,
     /// The warning about a deletion that does not specify how dependents are treated; empty if there is none.
     pub advice: &'static str,
     /// Objects that cannot be deleted one by one, with the reason. As in kube-apiserver, deletecollection removes them.
@@ -85,6 +87,7 @@ impl Deletion {
         returns_object: false,
         dependents: Dependents::Collected,
         propagation: None,
+        unorphaned: Propagation::Background,
         advice: "",
         permanent: &[],
         preconditions: Preconditions::Registry,

@@ -187,7 +187,8 @@ impl PemBlock<'_> {
             let (kind, body) = from.split_once("-----")?;
             let (body, rest) = body.split_once(&format!("-----END {kind}-----"))?;
             let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
-            if crate::format::is_base64(&body) {
+            // as in Go, a block without a body is one, of no bytes
+            if body.is_empty() || crate::format::is_base64(&body) {
                 let rest = rest.trim_start_matches([' ', '\t', '\r']).trim_start_matches('\n');
                 return Some(PemBlock { kind, bytes: decode_base64(&body), rest });
             }

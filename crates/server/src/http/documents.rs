@@ -69,7 +69,7 @@ impl Edge {
             return self.version(info, headers, reply);
         }
         // metrics and backups are those of the whole server, so owners of workspaces do not get them
-        if path == "/metrics" && !self.is_workspace() {
+        if info.path == "/metrics" && !self.is_workspace() {
             return self.metrics(text_of(headers, ACCEPT));
         }
         if path == backup::PATH && info.method == Method::POST && !self.is_workspace() {
@@ -93,7 +93,7 @@ impl Edge {
             let coding = if reply.gzip { ContentCoding::Gzip } else { ContentCoding::Identity };
             return openapi(self.openapi.respond(&info.path, &info.query, accept, etag, coding).await, reply);
         }
-        if info.path.starts_with("//") {
+        if info.path.starts_with("//") || info.path.starts_with("/apis//") {
             return page_not_found();
         }
         let is_built_in = is_built_in(path, &self.context.registry);
@@ -101,9 +101,6 @@ impl Edge {
             // only built-in routes check the method and the media types
             let error = if is_built_in { route_error(info, headers, self.served) } else { None };
             return error.map_or(response, |status| reply.status(&status));
-        }
-        if info.path.starts_with("/apis//") {
-            return page_not_found();
         }
         if is_built_in || path.starts_with("/version/") {
             return reply.status(&Status::no_such_resource());

@@ -144,7 +144,9 @@ impl Write<'_> {
         if is_removed && !self.options.dry_run && self.remove(&object, &live.stored).await?.is_none() {
             return Ok(None);
         }
-        let mut shown = self.round_trip(object).await?.into_value();
+        // as in kube-apiserver, an object that the write removes is shown as written, since it is not stored in that form
+        let shown = if is_removed { self.viewed(object) } else { self.round_trip(object).await };
+        let mut shown = shown?.into_value();
         shown.set_at(&["metadata", "resourceVersion"], Value::from(live.stored.revision.to_string()));
         Ok(Some(Outcome::Object(Effect::Done, ResponseObject::Tree(shown))))
     }
@@ -229,7 +231,7 @@ impl Write<'_> {
     /// The response object of a dry run: encoded in the storage form and decoded again.
     async fn round_trip(&self, mut object: Value) -> Result<ResponseObject, Status> {
         object.decode_parts();
-        let Request { resource, version, strategy, .. } = self.request;
+        let Request { resource, version, .. } = self.request;
         if !self.request.wants_object && resource.is_same_form(version, resource.storage_version()) {
             // only a conversion can fail
             return Ok(ResponseObject::Tree(object));
@@ -237,10 +239,15 @@ impl Write<'_> {
         let stored = resource.to_storage(object, version).await?;
         // a round trip through JSON, as storing the object would: a float with a whole value becomes an integer
         let stored = machinery::value::decode(stored.to_json().as_bytes()).unwrap_or(stored);
-        let shown = resource.out_of_storage(stored, version).await?;
-        match strategy.view() {
-            Some(view) => view.of(&shown).map(ResponseObject::Tree),
-            None => Ok(ResponseObject::Tree(shown)),
+        self.viewed(resource.out_of_storage(stored, version).await?)
+    }
+
+    /// What the endpoint shows of an object.
+    fn viewed(&self, mut object: Value) -> Result<ResponseObject, Status> {
+        object.decode_parts();
+        match self.request.strategy.view() {
+            Some(view) => view.of(&object).map(ResponseObject::Tree),
+            None => Ok(ResponseObject::Tree(object)),
         }
     }
 

@@ -5,7 +5,7 @@ use base::clock;
 use base::request::DeleteOptions;
 use machinery::{Map, Status, Value};
 use objects::Stored;
-use resource::rules::{Grace, Preconditions, Propagation};
+use resource::rules::{Deletion, Grace, Preconditions, Propagation};
 
 use super::admit::{self, Admit};
 use super::change::{Live, Write};
@@ -41,7 +41,7 @@ impl Write<'_> {
         admit.mutate(None, Some(old)).await?;
         admit.validate(None, Some(old)).await?;
         let mut object = std::mem::take(&mut live.object);
-        deletion.mark(&mut object, propagation(options).or(deletion.propagation), &clock::now_rfc3339());
+        deletion.mark(&mut object, propagation(options, deletion), &clock::now_rfc3339());
         deletion.mark_gracefully(&mut object, grace, clock::now_seconds());
         hooks::before_deletion(self, &current, &mut object).await?;
         if deletion.is_held(&object) || matches!(grace, Grace::Seconds(1..)) {
@@ -85,12 +85,13 @@ fn effect_of(options: &DeleteOptions) -> Effect {
     if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done }
 }
 
-fn propagation(options: &DeleteOptions) -> Option<Propagation> {
+fn propagation(options: &DeleteOptions, deletion: &Deletion) -> Option<Propagation> {
     match (options.orphan_dependents, options.propagation_policy.as_deref()) {
         (Some(true), _) | (_, Some("Orphan")) => Some(Propagation::Orphan),
         (_, Some("Foreground")) => Some(Propagation::Foreground),
-        (Some(false), _) | (_, Some("Background")) => Some(Propagation::Background),
-        _ => None,
+        (Some(false), _) => Some(deletion.unorphaned),
+        (_, Some("Background")) => Some(Propagation::Background),
+        _ => deletion.propagation,
     }
 }
 

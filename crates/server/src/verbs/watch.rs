@@ -66,6 +66,10 @@ pub async fn watch(
     stop: tokio::sync::watch::Receiver<bool>,
 ) -> Result<Watch, Status> {
     let mut options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
+    // the initial state is sent as a whole
+    options.limit = 0;
+    // as in kube-apiserver, a field that cannot be selected by is the first error
+    let mut selection = Selection::new(&request, &options)?;
     if request.computed().is_some() {
         let resource = &request.resource;
         return Err(Status::method_not_supported(&resource.group, &resource.plural, "watch"));
@@ -73,10 +77,8 @@ pub async fn watch(
     let name = request.name();
     if !name.is_empty() {
         select_name(&mut options, name)?;
+        selection = Selection::new(&request, &options)?;
     }
-    // the initial state is sent as a whole
-    options.limit = 0;
-    let selection = Selection::new(&request, &options)?;
     selection.check_path(&request)?;
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
     let retired = request.resource.retired.subscribe();

@@ -17,6 +17,15 @@ pub fn activation<'p>(
     with_programs(subject.activation(&programs.names), programs, params)
 }
 
+/// The values of all variables of match conditions.
+pub fn condition_activation<'p>(
+    subject: &'p WriteVariables<'_>,
+    programs: &'p Programs,
+    params: Option<&'p Value>,
+) -> Activation<'p> {
+    with_programs(subject.condition_activation(&programs.names), programs, params)
+}
+
 /// The values of all variables of message expressions.
 fn message_activation<'p>(
     subject: &'p WriteVariables<'_>,
@@ -43,6 +52,8 @@ fn with_programs<'p>(
 #[derive(Default)]
 pub struct Evaluation {
     pub denials: Vec<Denial>,
+    /// Errors of audit annotations, which reject the write whatever the actions of the binding are.
+    pub faults: Vec<Denial>,
     pub annotations: Vec<(Text, String)>,
 }
 
@@ -54,18 +65,16 @@ pub fn run(
     on_failure: FailurePolicy,
 ) -> Evaluation {
     if !programs.conditions.is_empty() {
-        let mut variables = activation(subject, programs, params);
+        let mut variables = condition_activation(subject, programs, params);
         let hold = all_hold(&programs.conditions, &mut variables);
         programs.note_variables(&variables);
         match hold {
             Ok(true) => {}
             Ok(false) => return Evaluation::default(),
-            Err(why) => return Evaluation { denials: failure(on_failure, why), annotations: vec![] },
+            Err(why) => return Evaluation { denials: failure(on_failure, why), ..Evaluation::default() },
         }
     }
-    let mut annotations = vec![];
-    let denials = denials(subject, programs, params, on_failure, &mut annotations);
-    Evaluation { denials, annotations }
+    evaluated(subject, programs, params, on_failure)
 }
 
 fn failure(on_failure: FailurePolicy, why: String) -> Vec<Denial> {
@@ -75,14 +84,15 @@ fn failure(on_failure: FailurePolicy, why: String) -> Vec<Denial> {
     }
 }
 
-fn denials(
+/// Evaluates the validations and the audit annotations of a policy.
+fn evaluated(
     subject: &WriteVariables<'_>,
     programs: &Programs,
     params: Option<&Value>,
     on_failure: FailurePolicy,
-    annotations: &mut Vec<(Text, String)>,
-) -> Vec<Denial> {
+) -> Evaluation {
     let failure = |why| failure(on_failure, why);
+    let exhausted = |why| Evaluation { denials: failure(why), ..Evaluation::default() };
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let mut variables = activation(subject, programs, params);
     let mut failures = vec![];
@@ -91,34 +101,34 @@ fn denials(
             Ok(Val::Bool(true)) => {}
             Ok(_) => failures.push((index, validation, None)),
             Err(EvaluationError::Expression(why)) => failures.push((index, validation, Some(why))),
-            Err(EvaluationError::OutOfBudget(why)) => return failure(why),
+            Err(EvaluationError::OutOfBudget(why)) => return exhausted(why),
         }
     }
-    let mut annotation_failures = vec![];
+    let mut evaluation = Evaluation::default();
+    let mut annotations_budget = Budget(cel::rules::OBJECT_COST_MAX);
     for (key, expression) in &programs.annotations {
-        match expression.evaluate(&mut variables, &mut budget) {
-            Ok(Val::String(text)) if !text.trim().is_empty() => annotations.push((key.clone(), text.trim().to_owned())),
-            Ok(_) => {}
-            Err(EvaluationError::Expression(why) | EvaluationError::OutOfBudget(why)) => {
-                annotation_failures.extend(failure(why.replacen("expression", "valueExpression", 1)))
+        match expression.evaluate(&mut variables, &mut annotations_budget) {
+            Ok(Val::String(text)) if !text.trim().is_empty() => {
+                evaluation.annotations.push((key.clone(), text.trim().to_owned()));
             }
+            Ok(_) => {}
+            Err(EvaluationError::Expression(why)) => evaluation.faults.extend(failure(why)),
+            Err(EvaluationError::OutOfBudget(why)) => return exhausted(why),
         }
     }
     programs.note_variables(&variables);
     if failures.is_empty() {
-        return annotation_failures;
+        return evaluation;
     }
     let mut variables = message_activation(subject, programs, params);
-    let mut denials = vec![];
     for (index, validation, error) in failures {
         let failed = match error {
             None => vec![denial(validation, &mut variables, &mut budget)],
             Some(why) => failure(why),
         };
-        denials.extend(failed.into_iter().map(|denial| Denial { index, ..denial }));
+        evaluation.denials.extend(failed.into_iter().map(|denial| Denial { index, ..denial }));
     }
-    denials.extend(annotation_failures);
-    denials
+    evaluation
 }
 
 /// The denial of a validation that does not hold. The message is the result of its message expression, else its message,

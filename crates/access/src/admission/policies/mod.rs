@@ -345,13 +345,14 @@ async fn apply(
         };
         for params in params {
             let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.on_failure);
-            let Evaluation { denials, annotations } = subject.evaluate(run).await;
+            let Evaluation { denials, faults, annotations } = subject.evaluate(run).await;
             for (key, value) in annotations {
                 findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
             }
             for denial in denials {
                 findings.add(attributes, policy, binding, denial);
             }
+            faults.into_iter().for_each(|fault| findings.deny(policy, Some(binding), fault));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 use resource::Version;
 
-use super::evaluate::activation;
+use super::evaluate::{activation, condition_activation};
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, PolicySnapshot, params};
 use crate::admission::Attributes;
@@ -203,9 +203,8 @@ impl Invocation<'_> {
             return true;
         }
         let subject = WriteVariables::new(attributes, self.version, objects);
-        let values = || activation(&subject, programs, self.params.as_ref());
         let all = || {
-            let mut values = values();
+            let mut values = condition_activation(&subject, programs, self.params.as_ref());
             let hold = all_hold(&programs.conditions, &mut values);
             programs.note_variables(&values);
             hold
@@ -331,6 +330,11 @@ fn apply_json_patch(
     let after = json_patch::apply_if_tested(printed, &patch);
     let after = after.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
     let Some(after) = after else { return Ok(object.clone()) };
+    if attributes.resource.is_custom() && attributes.subresource == "scale" {
+        // kube-apiserver decodes the patched Scale as an object of the resource, which does not have that version
+        let api_version = object.str_at(&["apiVersion"]);
+        return Err(Fault::Policy(format!("request to convert CR to an invalid group/version: {api_version}")));
+    }
     let decoded = patched::decoded(attributes, version, object, after, Unknown::Refused);
     decoded.map_err(|why| Fault::Write(Status::internal(why)))
 }

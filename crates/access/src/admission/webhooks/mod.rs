@@ -162,7 +162,7 @@ impl Hook {
         let conditions_hold = {
             let subject = WriteVariables::new(attributes, version, &objects);
             let Conditions { variables, expressions } = self.conditions();
-            subject.evaluate(|| all_hold(expressions, &mut subject.activation(variables))).await
+            subject.evaluate(|| all_hold(expressions, &mut subject.condition_activation(variables))).await
         };
         match conditions_hold {
             Ok(true) => Ok(Some((version, objects))),

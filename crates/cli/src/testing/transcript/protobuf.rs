@@ -33,6 +33,7 @@ fn encoded(field: Field<'_>) -> Vec<u8> {
         Field::Int(number, value) => out.int(number, value.cast_signed()),
         Field::Double(number, value) => out.double(number, value),
         Field::Bytes(number, content) => out.bytes(number, content),
+        Field::Half(_) => &mut out,
     };
     out.into_bytes()
 }
