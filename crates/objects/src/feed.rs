@@ -308,7 +308,6 @@ impl Objects {
         Ok(Some((place.key, Arc::new(stored))))
     }
 
-    /// Ignores a foreign key of a shared store.
     fn ignore_foreign(&self, key: &Bytes) -> Result<(), StoreError> {
         let shown = key.escape_ascii();
         if !self.store.is_shared() {

@@ -271,7 +271,6 @@ fn operation(at: At) {
     }
 }
 
-/// The group and version of an `apiVersion`.
 pub(crate) fn group_version(api_version: &str) -> Result<(&str, &str), String> {
     match api_version.matches('/').count() {
         _ if api_version.is_empty() || api_version == "/" => Ok(("", "")),

@@ -114,7 +114,6 @@ impl<'a> Names<'a> {
 /// The item that stands for everything.
 const ALL: &str = "*";
 
-/// The fields by which rules are indexed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum RuleField {
     Verb,
@@ -299,7 +298,6 @@ impl<'a> Urls<'a> {
     }
 }
 
-/// Missing parts as rules.
 #[derive(Default)]
 struct MissingRules<'a> {
     rules: Vec<PolicyRule>,

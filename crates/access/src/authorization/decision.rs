@@ -12,9 +12,7 @@ pub enum Decision {
     /// Allowed as member of `system:masters`.
     Master,
     Allowed(Arc<Grant>),
-    /// Allowed by an authorizer, with its reason.
     AllowedFor(String),
-    /// No authorizer has an opinion.
     NoOpinion(DecisionDetails),
     /// Denied by an authorizer; later ones are not called.
     Denied(DecisionDetails),

@@ -215,7 +215,6 @@ fn of_distinct_roles<'a>(grants: impl Iterator<Item = &'a Arc<Grant>>) -> impl I
     grants.filter(move |grant| seen.insert((&grant.role_kind, &grant.role_path)))
 }
 
-/// The grant of a binding to one of its subjects.
 struct SubjectGrant {
     is_group: bool,
     /// The name of the group or of the user.

@@ -48,7 +48,6 @@ pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
     write_atomically(path, content, 0o600)
 }
 
-/// Writes a file atomically.
 pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), String> {
     replace(path, content, mode, AfterCrash::Whole)
 }
@@ -95,13 +94,11 @@ pub enum MissingAuthority {
     Refused,
 }
 
-/// The directory with the certificates.
 #[derive(Clone, Debug)]
 pub struct Directory {
     pub path: PathBuf,
 }
 
-/// The directory of the certificates.
 pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
     Directory { path: cert_dir.cloned().unwrap_or_else(|| data_dir.to_owned()) }
 }
@@ -156,7 +153,6 @@ impl Directory {
         write("crt", &pair.certificate)
     }
 
-    /// The certificate authority, if there is one.
     pub fn authority(&self) -> Result<Option<Pair>, String> {
         rotation::settle(self)?;
         self.load(AUTHORITY)

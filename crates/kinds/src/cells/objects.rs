@@ -165,7 +165,6 @@ pub fn revision_owner(revision: &Value) -> String {
     format!("{}{group}/{}", text(owner, "kind").to_lowercase(), text(owner, "name"))
 }
 
-/// The external addresses of a Service.
 pub fn external_address(service: &Value) -> String {
     let outside = service.texts_at(&["spec", "externalIPs"]);
     let or =

@@ -44,7 +44,6 @@ pub struct Job<'s> {
     pub files: std::collections::BTreeMap<String, std::path::PathBuf>,
 }
 
-/// The outcomes of a job, by the number of the suite.
 #[derive(Default)]
 pub struct JobOutcomes {
     pub outcomes: Vec<(usize, Vec<CaseOutcome>)>,
@@ -52,7 +51,6 @@ pub struct JobOutcomes {
     pub note: Option<String>,
 }
 
-/// Runs the cases of a job.
 pub async fn run(job: &Job<'_>, task: &Task) -> JobOutcomes {
     let mut ran = JobOutcomes::default();
     let engine = match started(job, task, &mut ran).await {

@@ -82,7 +82,6 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// The error of the decoder for the object.
     async fn error(&mut self) -> Option<String> {
         self.left = self.left.saturating_sub(1);
         let verdict = self.engine.create(self.target, &self.value, &RequestOptions::verdict()).await;

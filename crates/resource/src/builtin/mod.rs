@@ -354,7 +354,6 @@ pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The zero value of a CRD.
 fn zero_definition(version: ApiVersion) -> Value {
     let zero = schema::definition::to_stored(&Value::object());
     match version {

@@ -170,7 +170,6 @@ fn owns_all(set: &FieldSet, changes: &Changes) -> bool {
     is_same
 }
 
-/// The set of the writer after the changes.
 fn owned_after(changes: Changes, mut set: FieldSet) -> FieldSet {
     set.remove(&changes.added);
     set.remove(&changes.modified);

@@ -64,7 +64,6 @@ impl<'a> Hoisted<'a> {
         rest
     }
 
-    /// The effective schema of a version.
     pub(super) fn schema_of(&self, version: &'a Value) -> Option<&'a Value> {
         version.get("schema")
     }

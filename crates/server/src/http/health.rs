@@ -15,7 +15,6 @@ use super::respond::text;
 /// has failed.
 type Check = Result<(), String>;
 
-/// The health of the server.
 pub struct Health {
     /// Shutdown has begun, so the server is not ready anymore.
     draining: AtomicBool,
@@ -108,7 +107,6 @@ impl Health {
         checks
     }
 
-    /// The names of the checks of an endpoint.
     pub fn names(&self, endpoint: &str) -> impl Iterator<Item = &'static str> {
         self.checks(endpoint).into_iter().map(|(name, _)| name)
     }

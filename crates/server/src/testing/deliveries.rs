@@ -179,7 +179,6 @@ impl TestState {
         cause
     }
 
-    /// The gate that holds an event.
     fn gate_of(&self, watcher: &Watcher, item: &Item<WatchEvent>) -> Option<Text> {
         let stored = stored_of(item.event.as_ref()?)?;
         let (target, labels) = (target_of(watcher, stored), || Some(&*stored.meta.labels));

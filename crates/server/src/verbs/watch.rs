@@ -21,7 +21,6 @@ use super::response::ResponseObject;
 use super::selection::Selection;
 use crate::limits;
 
-/// The initial part of a watch.
 enum Initial {
     /// The current state, and the revision of the bookmark that follows it, if one was requested.
     State(Items, Option<Revision>),
@@ -40,7 +39,6 @@ pub struct Watch {
     deadline: Instant,
     next_bookmark: Option<Instant>,
     ended: bool,
-    /// The newest revision that was sent.
     sent: Revision,
     /// Decides when events are sent, if a higher layer does so.
     deliveries: Option<Box<dyn Deliveries>>,

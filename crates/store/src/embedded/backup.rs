@@ -64,7 +64,6 @@ fn live(entry: &Entry) -> (Bytes, LiveValue) {
     (entry.key.clone(), LiveValue { revision: entry.revision, value: entry.value.clone() })
 }
 
-/// A stream as the target of a backup.
 struct Stream<W>(W);
 
 impl<W: Write + Send> Appending for Stream<W> {

@@ -30,11 +30,9 @@ pub use secrets::{LAST_USED, Uses};
 
 /// The default issuer, by the convention of clusters.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// The issuer of tokens in Secrets.
 const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 /// Prefix of the claims of tokens in Secrets.
 const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
-/// The claim that names the realm of an account.
 const REALM_CLAIM: &str = "pintle.dev/realm";
 /// The accepted algorithms of signatures.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];

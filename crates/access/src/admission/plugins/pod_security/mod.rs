@@ -53,7 +53,6 @@ pub fn validate(call: &PluginRequest<'_>) -> Decision {
     }
 }
 
-/// The policy of a namespace, and the errors of its labels.
 fn policy_of(call: &PluginRequest<'_>, namespace: &Value) -> (SecurityPolicy, Vec<FieldError>) {
     let labels = namespace.at(&["metadata", "labels"]).unwrap_or(&Value::Null);
     call.settings.pod_security.defaults.with(labels)
@@ -166,7 +165,6 @@ fn validate_template(call: &PluginRequest<'_>) -> Decision {
     }
 }
 
-/// The policy of the namespace of a write.
 fn policy_of_namespace(call: &PluginRequest<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
     let name = call.attributes.namespace.as_str();
     let namespace = call.get("", "namespaces", name);

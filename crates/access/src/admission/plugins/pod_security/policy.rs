@@ -38,7 +38,6 @@ pub fn parse_version(text: &str) -> Result<Version, &'static str> {
     digits.parse().map(Some).map_err(|_| WRONG)
 }
 
-/// A level in a version of the standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelVersion {
     pub level: SecurityLevel,
