@@ -34,10 +34,7 @@ pub fn missing<'a>(
             }
         }
     }
-    if owned.is_truncated && !missing.rules.is_empty() {
-        return Err(TooManyParts);
-    }
-    Ok(missing.rules)
+    if owned.is_truncated && !missing.rules.is_empty() { Err(TooManyParts) } else { Ok(missing.rules) }
 }
 
 /// The smallest permission that a rule consists of.

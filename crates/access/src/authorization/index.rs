@@ -308,10 +308,7 @@ impl Rbac {
                 if let Some(previous) = &event.previous {
                     next.remove_binding(&namespace, &previous.body.to_managed_value(0));
                 }
-                match exists {
-                    true => next.add_binding(&namespace, &object),
-                    false => next.remove_binding(&namespace, &object),
-                }
+                if exists { next.add_binding(&namespace, &object) } else { next.remove_binding(&namespace, &object) }
             }
             _ => return,
         }

@@ -208,10 +208,7 @@ impl<'p> PatternParser<'p> {
         if part.height > REGEX_HEIGHT_MAX {
             return fail("expression nests too deeply", self.pattern);
         }
-        if part.size > REGEX_SIZE_MAX {
-            return fail("expression too large", self.pattern);
-        }
-        Ok(part)
+        if part.size > REGEX_SIZE_MAX { fail("expression too large", self.pattern) } else { Ok(part) }
     }
 
     fn right_paren(&mut self) -> Result<()> {

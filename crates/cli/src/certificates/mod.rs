@@ -178,10 +178,7 @@ impl Directory {
         };
         let facts = first(&authority.certificate).map_err(|why| damaged("ca.crt", &why))?;
         KeyPair::from_pem(&authority.key).map_err(|_| damaged("ca.key", "it holds no private key"))?;
-        if !belong_together(authority) {
-            return Err(damaged("ca.key", "it is not the key of ca.crt"));
-        }
-        Ok(facts)
+        if belong_together(authority) { Ok(facts) } else { Err(damaged("ca.key", "it is not the key of ca.crt")) }
     }
 
     /// Reads the certificates, creates missing ones, and renews those that expire soon, that are not valid yet, that another

@@ -46,10 +46,7 @@ pub fn endpoints(endpoints: &Value) -> String {
             }
         }
     }
-    match subsets.is_empty() {
-        true => NONE.to_owned(),
-        false => shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>()),
-    }
+    if subsets.is_empty() { NONE.to_owned() } else { shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>()) }
 }
 
 pub fn job_duration(job: &Value, now: i64) -> String {

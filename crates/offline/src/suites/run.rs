@@ -79,10 +79,7 @@ fn all_failed(suite: &Suite, failure: &Failure) -> Vec<CaseOutcome> {
 async fn started(job: &Job<'_>, task: &Task, ran: &mut JobOutcomes) -> Result<Engine, Failure> {
     let engine = Engine::start(&task.options).await.map_err(Failure::new)?;
     let file = job.definition.file.display();
-    let created = match job.definition.is_none() {
-        true => Ok(()),
-        false => create(&engine, &job.definition.value).await,
-    };
+    let created = if job.definition.is_none() { Ok(()) } else { create(&engine, &job.definition.value).await };
     match created {
         Ok(()) => {}
         Err(status) if task.allows_expensive_rules && is_about_costs(&status) => {

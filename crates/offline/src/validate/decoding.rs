@@ -113,10 +113,7 @@ impl Search<'_> {
         let (mut from, mut to) = (0, candidates.len());
         while to - from > 1 {
             let middle = usize::midpoint(from, to);
-            match self.changes(path, &candidates[middle..], message).await {
-                true => from = middle,
-                false => to = middle,
-            }
+            if self.changes(path, &candidates[middle..], message).await { from = middle } else { to = middle }
         }
         candidates.into_iter().nth(from)
     }

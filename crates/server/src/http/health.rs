@@ -140,10 +140,7 @@ impl Health {
         if !healthy {
             return text(500, &format!("{lines}{name} check failed\n"));
         }
-        if query.has("verbose") {
-            return text(200, &format!("{lines}{name} check passed\n"));
-        }
-        text(200, "ok")
+        if query.has("verbose") { text(200, &format!("{lines}{name} check passed\n")) } else { text(200, "ok") }
     }
 
     /// Responds to a request for a single check, such as `/readyz/ping`.
