@@ -5,8 +5,7 @@
 use std::collections::BTreeSet;
 
 pub use crate::limits::ANNOTATIONS_BYTES_MAX;
-use crate::limits::MANAGER_BYTES_MAX;
-use crate::limits::SUBRESOURCE_BYTES_MAX;
+use crate::limits::{MANAGER_BYTES_MAX, SUBRESOURCE_BYTES_MAX};
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Release, Value, names};
 

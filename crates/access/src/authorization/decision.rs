@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use machinery::Release;
-use machinery::Text;
 use machinery::status::aggregate;
+use machinery::{Release, Text};
 
 /// A decision, with its reason.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Literals of lists, maps and messages.
 
-use super::Checker;
-use super::unify;
+use super::{Checker, unify};
 use crate::ast::{Entry, Expr, Field, Id, Kind};
 use crate::decl::types::Type;
 use crate::library::Library;

@@ -2,9 +2,7 @@
 //! kept on an explicit stack, so that deep nesting cannot overflow the thread's.
 
 use super::{RegexError, class};
-use crate::limits::REGEX_HEIGHT_MAX;
-use crate::limits::REGEX_REPEAT_MAX;
-use crate::limits::REGEX_SIZE_MAX;
+use crate::limits::{REGEX_HEIGHT_MAX, REGEX_REPEAT_MAX, REGEX_SIZE_MAX};
 use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
 
 #[derive(Clone, Copy)]

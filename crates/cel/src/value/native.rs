@@ -5,8 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{Map as JsonMap, Value};
 
-use super::time;
-use super::{Key, List, Map, Val};
+use super::{Key, List, Map, Val, time};
 
 /// Greater integers are not exact as doubles, so `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;

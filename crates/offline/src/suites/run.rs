@@ -4,10 +4,9 @@ use machinery::patch::json_patch;
 use machinery::{Value, json};
 
 use super::definitions::TestedDefinition;
-use super::expect;
 use super::format::{Action, Case, Step, Suite, Warnings};
 use super::setup::{create, deposit, given, is_about_costs, target_of, without_rules};
-use super::{Task, wording};
+use super::{Task, expect, wording};
 use crate::engine::{Caller, Engine, Patch, RequestOptions, Target, Verdict};
 
 /// Why a case fails.

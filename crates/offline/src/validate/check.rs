@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use machinery::{Release, Status, Value};
 
-use super::decoding;
 use super::index::Counterpart;
 use super::previous::Previous;
-use super::removed;
-use super::{Done, Number};
+use super::{Done, Number, decoding, removed};
 use crate::engine::{self, Content, Engine, FieldValidation, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
 use crate::limits;

@@ -6,9 +6,8 @@ mod containers;
 mod existing;
 mod policy;
 
-use machinery::Value;
 use machinery::status::aggregate;
-use machinery::{FieldError, Status};
+use machinery::{FieldError, Status, Value};
 
 use super::{Decision, Handled, PluginRequest};
 pub use configuration::PodSecurity;
