@@ -2,7 +2,6 @@
 
 use aws_lc_rs::digest::{self, Context};
 
-/// Incremental SHA-256.
 pub struct Sha256(Context);
 
 impl Default for Sha256 {
@@ -21,7 +20,6 @@ impl Sha256 {
     }
 }
 
-/// Incremental SHA-512.
 pub struct Sha512(Context);
 
 impl Sha512 {
@@ -47,7 +45,6 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
-/// SHA-256 in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&sha256(bytes))
 }

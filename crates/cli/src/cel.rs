@@ -199,7 +199,6 @@ impl Report {
     }
 }
 
-/// A cost, and its ratio to the limit.
 fn compared(cost: u64, limit: u64) -> String {
     let (shown, allowed) = (grouped(cost), grouped(limit));
     if cost > limit {

@@ -78,7 +78,6 @@ fn only(file: &str) -> Result<Value, String> {
     }
 }
 
-/// The schema of the version of an object.
 fn schema_of(file: &str, object: &Value) -> Result<Value, String> {
     let (group, version) = object.str_at(&["apiVersion"]).split_once('/').unwrap_or_default();
     let objects = manifests::objects(file)?;

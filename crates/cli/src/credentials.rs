@@ -7,12 +7,11 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use server::{CertificateSigner, Controllers};
 
-use crate::accounts;
 use crate::certificates::{self, Certificates, Directory, MissingAuthority, Names, directory_of};
 use crate::files::read_text;
 use crate::flags::Serve;
 use crate::kubeconfig::{ADMIN_FILE, AdminFiles};
-use crate::limits;
+use crate::{accounts, limits};
 
 /// The certificates and kubeconfigs of a running server.
 #[derive(Clone)]

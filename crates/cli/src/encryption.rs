@@ -54,7 +54,6 @@ fn replace(encryption: &Encryption, content: &[u8]) -> Result<(), String> {
 }
 
 impl Configured {
-    /// Adds encryption to a storage.
     pub fn apply(&self, Storage { store, layout }: Storage) -> Storage {
         Storage { store, layout: layout.then(std::sync::Arc::new(self.encryption.clone())) }
     }

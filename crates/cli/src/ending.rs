@@ -95,7 +95,6 @@ impl Signals {
         })
     }
 
-    /// Waits for the next signal or end.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.terminate.recv() => Signal::End("signal"),

@@ -34,7 +34,6 @@ pub struct Arguments {
     pub command: Command,
 }
 
-/// The given flags of a subcommand.
 pub struct GivenFlags {
     /// The values of all flags, for `/flagz`.
     pub shown: BTreeMap<String, String>,

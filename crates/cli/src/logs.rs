@@ -11,14 +11,12 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     Text,
     Json,
 }
 
-/// Whether the log is JSON.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line to stderr, as a line of the log if that is JSON. Errors are ignored.

@@ -59,7 +59,6 @@ impl Manifests {
     }
 }
 
-/// The encoding of objects.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Encoding {
     Yaml,

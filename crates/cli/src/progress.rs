@@ -40,10 +40,7 @@ impl Meter {
         }
         self.printed = Some(elapsed);
         let line = line(self.verb, done, elapsed);
-        match self.is_terminal {
-            true => redraw(&line),
-            false => logs::print_error(&line),
-        }
+        if self.is_terminal { redraw(&line) } else { logs::print_error(&line) }
     }
 }
 

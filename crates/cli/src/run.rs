@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use clap::{Args, ValueEnum as _};
-use client::Method;
+use client::{JsonClient, Method};
 use machinery::Value;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -16,7 +16,6 @@ use crate::child::{Forwarded, exit_code};
 use crate::followed::FollowFlags;
 use crate::kubeconfig::ADMIN_FILE;
 use crate::{envtest, manifests};
-use client::JsonClient;
 
 #[derive(Args)]
 pub struct Run {

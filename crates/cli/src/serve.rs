@@ -26,12 +26,11 @@ use crate::first_start::FirstStart;
 use crate::flags::{Engine, GivenFlags, Serve};
 use crate::followed::Earlier;
 use crate::identity::Configuration;
-use crate::limits;
 use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, captures, etcd, logs, memory, scrub, sets};
+use crate::{accounts, captures, etcd, limits, logs, memory, scrub, sets};
 
 /// Serves until a signal. Fails with a one-line message.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]

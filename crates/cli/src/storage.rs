@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use machinery::{Value, json};
 
-use client::Method;
+use client::{JsonClient, Method};
 
 use crate::count::{are, counted};
 use crate::flags::Storage;
@@ -15,7 +15,6 @@ use crate::limits;
 use crate::logs::say;
 use crate::rewriting::{Counts, Served, WorkspaceCounts, rewrite_all, rewrite_workspaces, version};
 use crate::runtime::block_on;
-use client::JsonClient;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 

@@ -6,13 +6,12 @@ use machinery::json;
 use server::{Layout, transfer};
 use store::{Salvaged, SalvagedBranch, Snapshot, Summary};
 
-use crate::backups;
 use crate::count::counted;
 use crate::encryption::EncryptionFlags;
 use crate::flags::{Backups, Store};
 use crate::transfer::{refuse_existing, write};
 use crate::values::TextOrJson;
-use crate::{limits, logs};
+use crate::{backups, limits, logs};
 
 /// Runs the task and prints its result. Fails with a one-line message.
 pub fn run(task: &Store) -> Result<(), String> {

@@ -128,7 +128,6 @@ pub fn user_lifetime(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// Parses the URL of a server.
 pub fn server_url(text: &str) -> Result<String, String> {
     match machinery::url::Url::parse(text) {
         Ok(url) if url.scheme == "https" && !url.host.is_empty() => Ok(text.trim_end_matches('/').to_owned()),

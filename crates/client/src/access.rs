@@ -15,7 +15,6 @@ pub struct Access {
     pub server: String,
     /// CA bundle for the server's certificate.
     pub certificate_authority: Vec<u8>,
-    /// Client certificate.
     pub certificate: Vec<u8>,
     /// Private key of the client certificate.
     pub key: Vec<u8>,

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::Request as HttpRequest;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::{Method, Request as HttpRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use machinery::url::Url;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio_rustls::client::TlsStream;
 

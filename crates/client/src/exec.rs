@@ -42,10 +42,7 @@ pub fn credentials(exec: &Value, cluster: &Value, directory: &Path) -> Result<Cr
         certificate: text("clientCertificateData").into(),
         key: text("clientKeyData").into(),
     };
-    if found == Credentials::default() {
-        return Err(format!("{name} has printed no credentials"));
-    }
-    Ok(found)
+    if found == Credentials::default() { Err(format!("{name} has printed no credentials")) } else { Ok(found) }
 }
 
 #[cfg(test)]

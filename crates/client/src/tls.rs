@@ -40,7 +40,6 @@ pub fn config(access: &Access, protocol: &[u8]) -> Result<ClientConfig, String> 
     Ok(config)
 }
 
-/// The client certificate and its key.
 fn shown(access: &Access, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
     let failed = |error: Error| format!("the client certificate: {error}");
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate).collect();

@@ -154,10 +154,7 @@ pub fn masked_prefix(prefix: &str) -> String {
 /// A name that must be usable as a single segment of a path. This is required of names of RBAC objects and of all names
 /// in URLs.
 pub fn path_segment(name: &str) -> Vec<String> {
-    if name == "." || name == ".." {
-        return vec![format!("may not be '{name}'")];
-    }
-    path_segment_prefix(name)
+    if name == "." || name == ".." { vec![format!("may not be '{name}'")] } else { path_segment_prefix(name) }
 }
 
 /// The beginning of a name that must be usable as a single segment of a path.

@@ -264,10 +264,7 @@ fn escaped(path: &str) -> Result<String, String> {
     let decoded = unescape(path, Part::Other)?;
     let is_valid =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~!'()*[]%".contains(&byte) || KEPT_IN_PATHS.contains(&byte);
-    if decoded == "*" || path.bytes().all(is_valid) {
-        return Ok(path.to_owned());
-    }
-    Ok(encode_path(&decoded))
+    if decoded == "*" || path.bytes().all(is_valid) { Ok(path.to_owned()) } else { Ok(encode_path(&decoded)) }
 }
 
 #[cfg(test)]

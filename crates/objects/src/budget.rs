@@ -33,7 +33,6 @@ pub fn written_bytes() -> u64 {
     WRITTEN.load(Ordering::Relaxed)
 }
 
-/// Bytes of history that are kept.
 pub fn history_bytes() -> u64 {
     BUDGET.bytes_max.load(Ordering::Relaxed)
 }

@@ -308,7 +308,6 @@ impl Objects {
         Ok(Some((place.key, Arc::new(stored))))
     }
 
-    /// Ignores a foreign key of a shared store.
     fn ignore_foreign(&self, key: &Bytes) -> Result<(), StoreError> {
         let shown = key.escape_ascii();
         if !self.store.is_shared() {
@@ -409,10 +408,7 @@ impl Objects {
         (stored.stale, stored.mark) = (opened.stale, mark);
         let Meta { namespace, name, .. } = &stored.meta;
         let named = Key::new(&place.key.group, &place.key.plural, namespace, name);
-        if named != place.key {
-            return Err(unreadable(&format!("it is the object {}", named.path)));
-        }
-        Ok(stored)
+        if named == place.key { Ok(stored) } else { Err(unreadable(&format!("it is the object {}", named.path))) }
     }
 
     fn notify(&self, key: &Key, event: &Event) {

@@ -74,7 +74,6 @@ impl Ring {
         None
     }
 
-    /// The revision of the oldest event.
     pub fn oldest(&self) -> Option<Revision> {
         self.events.front().map(|event| event.revision)
     }

@@ -263,7 +263,6 @@ fn decoded(bytes: &Bytes) -> Option<(Meta, Body)> {
 /// The encoding of an object in one version; `None` if it equals the stored bytes.
 pub type Rendition = Option<Arc<Body>>;
 
-/// The form of objects in a protobuf list.
 #[derive(Clone, Copy, Debug)]
 pub enum ProtobufForm {
     Whole,

@@ -23,7 +23,6 @@ pub enum Conversion {
     Webhook(Arc<Webhook>),
 }
 
-/// The conversion webhook of a CRD.
 #[derive(Debug)]
 pub struct Webhook {
     endpoint: Arc<Endpoint>,
@@ -35,7 +34,6 @@ pub struct Webhook {
 const REVIEWS: [(&str, &str); 2] = [("v1", "apiextensions.k8s.io/v1"), ("v1beta1", "apiextensions.k8s.io/v1beta1")];
 
 impl Conversion {
-    /// Parses `spec.conversion`.
     pub fn parse(conversion: &Value, client: &Arc<Client>) -> Conversion {
         let webhook = conversion.get("webhook").filter(|_| conversion.str_at(&["strategy"]) == "Webhook");
         let Some(webhook) = webhook else { return Conversion::None };
@@ -111,7 +109,6 @@ fn converted_objects(mut reply: Value, api_version: &str, uid: &str) -> Result<V
     }
 }
 
-/// Checks the types of the response's fields.
 fn check_field_types(response: &Value) -> Result<(), String> {
     type Fits = fn(&Value) -> bool;
     let text: Fits = |value| value.as_str().is_some();

@@ -13,8 +13,7 @@ use schema::definition::is_condition_true;
 
 use super::builtin::Hooks;
 use super::conversion::Conversion;
-use super::model::Facts;
-use super::model::Resource;
+use super::model::{Facts, Resource};
 use super::names::DefinitionNames;
 use super::registry::Defined;
 use super::rules::{Deletion, is_deleting};

@@ -122,7 +122,6 @@ impl Facts {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The version of that name, if it is served.
     pub fn served(&self, name: &str) -> Option<&Arc<Version>> {
         self.version(name).filter(|version| version.served)
     }

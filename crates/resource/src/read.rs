@@ -8,8 +8,7 @@ use objects::{Body, Rendition, Stored};
 use schema::Malformed;
 
 use super::builtin::Labels;
-use super::conversion::Conversion;
-use super::conversion::Webhook;
+use super::conversion::{Conversion, Webhook};
 use super::model::Resource;
 use super::version::Version;
 use crate::limits;

@@ -78,7 +78,6 @@ impl Registry {
         self.snapshot.load().get(&(Text::from(group), Text::from(plural))).cloned()
     }
 
-    /// The resource that serves a kind in a version.
     pub fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
         let snapshot = self.snapshot.load();
         let from = (Text::from(group), Text::default());

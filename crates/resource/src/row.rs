@@ -12,8 +12,7 @@ use super::version::Version;
 use schema::ScalePaths;
 
 use super::conversion::Conversion;
-use super::model::Facts;
-use super::model::Resource;
+use super::model::{Facts, Resource};
 use super::serving::Serving;
 
 fn texts(list: &[&'static str]) -> Vec<Text> {

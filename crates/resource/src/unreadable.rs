@@ -19,10 +19,7 @@ impl Resource {
 
     /// The error of a get or a delete of an object that cannot be read.
     pub fn unreadable(&self, stored: &Stored, why: Status) -> Status {
-        if !self.has_corrupt_objects() {
-            return why;
-        }
-        Status::internal(self.storage_error("", stored, &why))
+        if self.has_corrupt_objects() { Status::internal(self.storage_error("", stored, &why)) } else { why }
     }
 
     /// The error of a change to an object that cannot be read.

@@ -23,7 +23,6 @@ pub struct Column {
     pub json_path: Text,
 }
 
-/// A version of a resource.
 pub struct Version {
     /// The release whose rules the program follows.
     pub release: Release,

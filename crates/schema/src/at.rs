@@ -55,7 +55,6 @@ pub struct FoundError {
     pub stage: CheckStage,
 }
 
-/// Which rules of a type are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CheckedRules {
     All,
@@ -589,7 +588,6 @@ impl<'v> At<'_, 'v> {
         }
     }
 
-    /// As [`At::check_text`], unless the text is empty.
     pub fn check_text_unless_empty(&self, problems: impl FnOnce(&str) -> Vec<String>) {
         if !self.as_text().is_empty() {
             self.check_text(problems);

@@ -36,7 +36,6 @@ pub(crate) fn coerce_node(value: &mut Value, node: &Node, malformed: Malformed) 
     coerce_at(value, node, malformed, &Path::Root)
 }
 
-/// Coerces the value at `path` and `node`, and returns the errors.
 pub(crate) fn coerce_at(value: &mut Value, node: &Node, malformed: Malformed, path: &Path<'_>) -> Option<FieldError> {
     if !node.below.embedded {
         return None;

@@ -95,7 +95,6 @@ fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The key fields that an item has.
 fn key_of(item: &Value, node: &Node) -> Map {
     let Some(map) = item.as_object() else { return Map::new() };
     node.list_keys.iter().filter_map(|k| map.get_key_value(k)).map(|(k, v)| (k.clone(), v.clone())).collect()

@@ -5,8 +5,7 @@
 use std::collections::BTreeSet;
 
 pub use crate::limits::ANNOTATIONS_BYTES_MAX;
-use crate::limits::MANAGER_BYTES_MAX;
-use crate::limits::SUBRESOURCE_BYTES_MAX;
+use crate::limits::{MANAGER_BYTES_MAX, SUBRESOURCE_BYTES_MAX};
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Release, Value, names};
 
@@ -271,7 +270,6 @@ fn operation(at: At) {
     }
 }
 
-/// The group and version of an `apiVersion`.
 pub(crate) fn group_version(api_version: &str) -> Result<(&str, &str), String> {
     match api_version.matches('/').count() {
         _ if api_version.is_empty() || api_version == "/" => Ok(("", "")),

@@ -14,7 +14,6 @@ use machinery::{Release, Text, Value};
 
 use crate::format::Format;
 
-/// Options of compiling a schema.
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
     /// `spec.preserveUnknownFields` of old definitions: nothing is pruned, and nulls are kept.
@@ -74,7 +73,6 @@ impl Additional {
     }
 }
 
-/// One node of the schema.
 #[derive(Default)]
 pub(crate) struct Node {
     pub(crate) types: Types,

@@ -90,7 +90,6 @@ pub struct Config {
     /// The file of `--authentication-config`, and its `anonymous` section.
     pub authentication_file: Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>,
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
-    /// The directories of admission manifests.
     pub manifests: Vec<ManifestDirectory>,
     /// The address under which clients and other servers reach this one (`--advertise-address`).
     pub advertise_address: Option<IpAddr>,

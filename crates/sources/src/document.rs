@@ -153,10 +153,7 @@ pub fn is_wide(text: &[u8]) -> bool {
 /// # Errors
 /// It has a zero, and the text is not UTF-16.
 pub fn check_text(part: &[u8], is_wide: bool) -> std::io::Result<()> {
-    match part.contains(&0) && !is_wide {
-        true => Err(std::io::Error::other("this is not text")),
-        false => Ok(()),
-    }
+    if part.contains(&0) && !is_wide { Err(std::io::Error::other("this is not text")) } else { Ok(()) }
 }
 
 /// The documents of an input, one after the other: the memory that reading takes depends on the largest document.

@@ -9,7 +9,6 @@ use machinery::yaml::begins_document;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub bytes: Range<usize>,
-    /// The number of lines before it.
     pub lines_before: usize,
 }
 

@@ -20,7 +20,6 @@ use crate::messages::{self as m, Response};
 use crate::options::{Credentials, Options};
 use crate::trouble::Trouble;
 
-/// The authentication token for etcd.
 enum Token {
     Unknown,
     /// etcd has authentication disabled.

@@ -14,11 +14,9 @@ use crate::limits;
 use crate::messages::{self as m, Response as _, number, operation, revision};
 use crate::pages::{Pages, after};
 
-/// The copies of a store.
 #[derive(Clone, Copy)]
 pub struct Copies<'a> {
     pub client: &'a Client,
-    /// The keys of the store.
     pub keys: &'a KeySpace,
     pub leases: Option<&'a Leases>,
 }

@@ -19,7 +19,6 @@ pub struct Begun {
 pub struct KeySpace {
     /// The prefix of the keys as callers see them.
     shown: String,
-    /// The prefix of the keys in etcd.
     stored: String,
     /// `None` for a store that is no copy.
     pub begun: Option<Begun>,
@@ -53,7 +52,6 @@ impl KeySpace {
         (format!("{folder}{prefix}").into(), format!("{folder}{prefix}\x7f").into(), folder.len())
     }
 
-    /// The key that lists a copy.
     pub fn listing(&self, id: &str) -> Bytes {
         format!("{}/copies/{id}", self.copies()).into()
     }

@@ -8,8 +8,7 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::limits;
-use crate::messages as m;
+use crate::{limits, messages as m};
 
 /// A lease is used for new keys during this share of their lifetime, but at most for [`limits::LEASE_REUSE`] (upstream's
 /// values).

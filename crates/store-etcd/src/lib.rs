@@ -51,13 +51,11 @@ struct Head {
     result: Result<Revision, StoreError>,
 }
 
-/// A store in etcd.
 pub struct Etcd {
     client: Arc<Client>,
     keys: KeySpace,
     /// The newest head that was returned to a caller; followers request progress until they reach it.
     wanted: watch::Sender<Revision>,
-    /// The number of calls of `head`.
     head_calls: AtomicU64,
     head: Mutex<Head>,
     leases: Option<Arc<Leases>>,
@@ -85,7 +83,6 @@ impl Etcd {
         Ok(Etcd::of(Arc::new(Client::new(options)?), KeySpace::own(prefix), leases))
     }
 
-    /// The store with these keys.
     fn of(client: Arc<Client>, keys: KeySpace, leases: Option<Arc<Leases>>) -> Etcd {
         Etcd {
             // nothing is imported into a copy

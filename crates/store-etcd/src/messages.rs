@@ -83,7 +83,6 @@ messages! {
         responses: Vec<ResponseOp> = 3 (message, repeated),
     }
     CompactionRequest { revision: i64 = 1 (int64) }
-    /// A response of which only the header is read.
     HeaderOnly { header: Option<ResponseHeader> = 1 (message, optional) }
     StatusRequest {}
     StatusResponse { header: Option<ResponseHeader> = 1 (message, optional), version: String = 2 (string) }
@@ -174,7 +173,6 @@ pub fn revision(revision: i64) -> u64 {
     u64::try_from(revision).unwrap_or(0)
 }
 
-/// A revision as etcd takes it.
 pub fn number(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }

@@ -8,7 +8,6 @@ use crate::messages as m;
 
 /// The pages of a range that are left.
 pub struct Pages {
-    /// The request for the next page.
     request: m::RangeRequest,
     is_over: bool,
 }

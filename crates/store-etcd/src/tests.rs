@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-use store::Batch;
-use store::Entry;
 use store::contract::suite::CHECKS;
+use store::{Batch, Entry};
 
 use super::*;
 use crate::copies::Copier;

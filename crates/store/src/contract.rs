@@ -132,7 +132,6 @@ pub trait Store: Send + Sync {
     /// Keys that have not changed since may be omitted.
     fn history(&self, revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>>;
 
-    /// Every change after `after`.
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>>;
 
     /// The newest committed revision of all writers; every follower reaches it.
@@ -232,7 +231,6 @@ pub trait StoreObserver: Send + Sync {
     fn took(&self, work: DiskWork, time: Duration);
 }
 
-/// A branch of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchInfo {
     pub id: Bytes,

@@ -239,7 +239,6 @@ impl<'a> WriteVariables<'a> {
     }
 }
 
-/// Converts JSON to a value of expressions.
 pub fn value(json: &Value) -> Val<'_> {
     from_json(json, Decl::json()).unwrap_or(Val::Null)
 }

@@ -78,10 +78,7 @@ impl Admission {
 
     /// Replaces the policies or webhooks of a plugin that come from manifests.
     pub fn apply(&self, manifests: &Manifests) {
-        match manifests.plugin.has_policies() {
-            true => self.policies.apply(manifests),
-            false => self.webhooks.apply(manifests),
-        }
+        if manifests.plugin.has_policies() { self.policies.apply(manifests) } else { self.webhooks.apply(manifests) }
     }
 
     /// Observes events, which are passed in order.

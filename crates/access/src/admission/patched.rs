@@ -45,7 +45,6 @@ pub fn decoded(
     Ok(object)
 }
 
-/// The error of an object without a type.
 fn type_error(object: &Value) -> Option<String> {
     for key in ["apiVersion", "kind"] {
         if let Some(other) = object.get(key).filter(|found| !matches!(found, Value::String(_) | Value::Null)) {

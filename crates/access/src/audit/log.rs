@@ -44,7 +44,6 @@ enum LogEntry {
     Flush(oneshot::Sender<()>),
 }
 
-/// Writer of the audit log.
 pub struct Log {
     file: Arc<Mutex<Rotating>>,
     queue: Option<LogQueue>,

@@ -189,7 +189,6 @@ impl AuditContext {
         self.level >= Level::RequestResponse
     }
 
-    /// Records the response object.
     pub fn response(&self, object: impl FnOnce() -> Value) {
         if self.keeps_response() {
             let object = self.recorded(object());

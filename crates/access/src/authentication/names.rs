@@ -8,7 +8,6 @@ use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 /// The attribute of a subject that holds a user's uid.
 const UID: &str = "1.3.6.1.4.1.57683.2";
 
-/// The user that a subject names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The last common name, as in Go's `pkix.Name`; empty if there is none.

@@ -8,7 +8,6 @@ use machinery::{Text, Value, json};
 
 use super::{CredentialWarnings, Identity};
 
-/// The version of the reviews that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     V1,
@@ -31,7 +30,6 @@ impl ReviewVersion {
         }
     }
 
-    /// The `apiVersion` of a review of this group.
     pub fn api_version(self, group: &str) -> String {
         format!("{group}/{}", self.name())
     }

@@ -1,8 +1,7 @@
 //! Tokens among the sub-protocols of a WebSocket.
 
-use base64::Engine as _;
-use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{Engine as _, alphabet};
 use machinery::Status;
 
 use super::unauthorized;

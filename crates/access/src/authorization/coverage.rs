@@ -34,10 +34,7 @@ pub fn missing<'a>(
             }
         }
     }
-    if owned.is_truncated && !missing.rules.is_empty() {
-        return Err(TooManyParts);
-    }
-    Ok(missing.rules)
+    if owned.is_truncated && !missing.rules.is_empty() { Err(TooManyParts) } else { Ok(missing.rules) }
 }
 
 /// The smallest permission that a rule consists of.
@@ -114,7 +111,6 @@ impl<'a> Names<'a> {
 /// The item that stands for everything.
 const ALL: &str = "*";
 
-/// The fields by which rules are indexed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum RuleField {
     Verb,
@@ -299,7 +295,6 @@ impl<'a> Urls<'a> {
     }
 }
 
-/// Missing parts as rules.
 #[derive(Default)]
 struct MissingRules<'a> {
     rules: Vec<PolicyRule>,

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use machinery::Release;
-use machinery::Text;
 use machinery::status::aggregate;
+use machinery::{Release, Text};
 
 /// A decision, with its reason.
 #[derive(Clone, Debug)]
@@ -12,9 +11,7 @@ pub enum Decision {
     /// Allowed as member of `system:masters`.
     Master,
     Allowed(Arc<Grant>),
-    /// Allowed by an authorizer, with its reason.
     AllowedFor(String),
-    /// No authorizer has an opinion.
     NoOpinion(DecisionDetails),
     /// Denied by an authorizer; later ones are not called.
     Denied(DecisionDetails),

@@ -215,7 +215,6 @@ fn of_distinct_roles<'a>(grants: impl Iterator<Item = &'a Arc<Grant>>) -> impl I
     grants.filter(move |grant| seen.insert((&grant.role_kind, &grant.role_path)))
 }
 
-/// The grant of a binding to one of its subjects.
 struct SubjectGrant {
     is_group: bool,
     /// The name of the group or of the user.
@@ -309,10 +308,7 @@ impl Rbac {
                 if let Some(previous) = &event.previous {
                     next.remove_binding(&namespace, &previous.body.to_managed_value(0));
                 }
-                match exists {
-                    true => next.add_binding(&namespace, &object),
-                    false => next.remove_binding(&namespace, &object),
-                }
+                if exists { next.add_binding(&namespace, &object) } else { next.remove_binding(&namespace, &object) }
             }
             _ => return,
         }

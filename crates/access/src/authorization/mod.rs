@@ -107,8 +107,11 @@ impl<'a> AccessAttributes<'a> {
 #[derive(Debug)]
 pub enum Refusal {
     /// Not allowed; `is_final` if an authorizer denied it.
-    Forbidden { status: Status, reason: String, is_final: bool },
-    /// Not allowed, and an authorizer failed.
+    Forbidden {
+        status: Status,
+        reason: String,
+        is_final: bool,
+    },
     Failed(String),
 }
 

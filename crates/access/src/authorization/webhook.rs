@@ -29,7 +29,6 @@ const WORKSPACE_UID: &str = "workspaces.pintle.dev/uid";
 /// The name of a webhook that flags configure.
 const DEFAULT_NAME: &str = "default";
 
-/// A webhook authorizer.
 #[derive(Debug)]
 pub struct AccessReviewer {
     name: String,

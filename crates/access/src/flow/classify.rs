@@ -6,7 +6,6 @@ use machinery::{Text, Value};
 
 use super::header;
 
-/// The flow distinguisher of a FlowSchema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distinguisher {
     Nothing,
@@ -14,7 +13,6 @@ enum Distinguisher {
     Namespace,
 }
 
-/// A FlowSchema.
 pub struct Schema {
     pub name: Text,
     pub uid: HeaderValue,

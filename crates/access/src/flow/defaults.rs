@@ -11,7 +11,6 @@ pub fn levels() -> Vec<Value> {
     DEFAULTS.items_at(&["levels"]).to_vec()
 }
 
-/// FlowSchemas.
 pub fn schemas() -> Vec<Value> {
     DEFAULTS.items_at(&["schemas"]).to_vec()
 }

@@ -113,10 +113,7 @@ impl WorkspaceClock {
 
 /// The clock of the running task, if it has one.
 pub fn current() -> Option<Arc<WorkspaceClock>> {
-    if !IS_USED.load(Ordering::Relaxed) {
-        return None;
-    }
-    CLOCK.try_with(Arc::clone).ok()
+    if IS_USED.load(Ordering::Relaxed) { CLOCK.try_with(Arc::clone).ok() } else { None }
 }
 
 /// Reads a clock, or else that of the machine: microseconds since the Unix epoch.

@@ -38,7 +38,6 @@ macro_rules! metrics {
     };
 }
 
-/// Defines sets of labels.
 macro_rules! labels {
     ($($(#[$of_struct:meta])* $visible:vis struct $name:ident { $($fields:tt)* })*) => {
         $(

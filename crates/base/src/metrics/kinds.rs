@@ -32,7 +32,6 @@ impl KindSeries {
         GroupResource { group: Label(group), resource: Label(resource) }
     }
 
-    /// The labels of a kind in a version.
     pub fn of_version(self, group: &Text, version: &Text, plural: &Text) -> GroupVersionResource {
         let GroupResource { group, resource } = self.of(group, plural);
         let version = if self == KindSeries::Each { version.clone() } else { Text::default() };
@@ -71,7 +70,6 @@ impl Metrics {
         self.reads.forget(&of);
     }
 
-    /// Ends the series of a version of a kind.
     fn forget_version(&self, series: Series) {
         let Series { group, version, resource, subresource, .. } = series.clone();
         for scope in ["cluster", "namespace"] {

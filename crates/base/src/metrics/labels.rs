@@ -65,13 +65,11 @@ labels! {
 
     pub struct Terminated { pub code: u16, #[prometheus(flatten)] pub series: Series }
 
-    /// The audit level of requests.
     pub struct AuditLevel { pub level: &'static str }
 
     /// The audit backend: `log` or `webhook`.
     pub struct AuditPlugin { pub plugin: &'static str }
 
-    /// A priority level, and the FlowSchema that assigned the request to it.
     pub struct FlowLevel { pub priority_level: Label, pub flow_schema: Label }
 
     /// `mutating` or `readOnly`.
@@ -101,7 +99,6 @@ labels! {
         pub decision: &'static str,
     }
 
-    /// The labels of a call of an admission webhook.
     pub struct WebhookCall {
         pub name: Label,
         /// `admit` or `validating`.
@@ -134,7 +131,6 @@ labels! {
         pub rejected: &'static str,
     }
 
-    /// Labels of one admission plugin.
     pub struct AdmissionController { pub name: &'static str, #[prometheus(flatten)] pub step: AdmissionStep }
 
     /// A deprecated version that was requested.
@@ -159,7 +155,6 @@ labels! {
     /// A certificate of the server.
     pub struct CertificateName { pub name: &'static str }
 
-    /// An APIService.
     pub struct ApiService { pub name: Label }
 
     /// An APIService, and why it is not available.
@@ -171,7 +166,6 @@ labels! {
     /// The store; there is only one.
     pub struct StorageCluster { pub storage_cluster_id: &'static str }
 
-    /// A feature gate and its stage.
     pub struct Feature { pub name: &'static str, pub stage: &'static str }
 
     /// The build of the binary, as `/version` has it.

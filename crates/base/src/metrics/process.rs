@@ -11,7 +11,6 @@ const TICKS: f64 = 100.0;
 type Float = Gauge<f64, AtomicU64>;
 
 metrics! {
-    /// The metrics that every process has.
     pub struct Process {
         cpu_seconds: Counter<f64, AtomicU64> => "process_cpu_seconds", "User and system CPU time, in seconds";
         resident_memory_bytes: Gauge => "process_resident_memory_bytes", "Resident memory in bytes";

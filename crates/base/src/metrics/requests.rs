@@ -46,7 +46,6 @@ impl KnownRequests {
         by_labels.entry(labels.clone()).or_insert_with(begin).clone()
     }
 
-    /// Takes the requests for a kind.
     pub(super) fn take(&self, of: &GroupResource) -> Vec<Arc<RequestSeries>> {
         let mut known = self.0.write();
         let labels = known.by_kind.remove(of).unwrap_or_default();

@@ -14,10 +14,7 @@ pub fn expose(registry: &Registry, accept: &str) -> (&'static str, String) {
     let mut text = String::new();
     // writing to memory does not fail
     let _ = encode(&mut text, registry);
-    match accept.contains("application/openmetrics-text") {
-        true => (OPEN_METRICS, text),
-        false => (PROMETHEUS, prometheus(&text)),
-    }
+    if accept.contains("application/openmetrics-text") { (OPEN_METRICS, text) } else { (PROMETHEUS, prometheus(&text)) }
 }
 
 /// Converts OpenMetrics to Prometheus text 0.0.4, in which HELP and TYPE of counters have the suffix `_total`, and which has

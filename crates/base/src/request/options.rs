@@ -32,7 +32,6 @@ pub struct WriteOptions {
     pub force: bool,
 }
 
-/// The error of options that are not valid.
 pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
     Status::invalid("meta.k8s.io", kind, "", errors)
 }
@@ -163,7 +162,6 @@ pub fn parse_uint(text: &str) -> Result<u64, String> {
 }
 
 impl ListOptions {
-    /// Reads the query of a list.
     pub fn of_list(query: &Query) -> Result<ListOptions, Status> {
         ListOptions::parse(query, |options, given| options.list_errors(given))
     }
@@ -288,7 +286,6 @@ fn read_errors(why: String) -> FieldError {
     FieldError::invalid(&FieldPath::new(IGNORE_READ_ERRORS), &Value::Bool(true), why)
 }
 
-/// Options of delete and deletecollection.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     pub dry_run: bool,

@@ -30,7 +30,6 @@ impl User {
         User { name: name.into(), groups: vec![Self::MASTERS.into()], ..User::default() }
     }
 
-    /// The user of a ServiceAccount.
     pub fn service_account(namespace: &str, name: &str) -> User {
         User {
             name: Text::from(format!("system:serviceaccount:{namespace}:{name}")),

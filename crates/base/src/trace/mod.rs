@@ -119,7 +119,6 @@ pub async fn at<F: Future>(place: Option<Trace>, work: F) -> F::Output {
 }
 
 impl Span {
-    /// Sets the response status.
     pub fn set_status(&mut self, status: u16) {
         self.status = status;
     }

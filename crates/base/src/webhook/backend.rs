@@ -30,7 +30,6 @@ pub struct Backend {
     idle: Mutex<Vec<(Address, Connection<StreamedBody>)>>,
 }
 
-/// A streamed request body.
 type StreamedBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Backend {

@@ -157,7 +157,6 @@ impl Client {
         self.connector.ok_or_else(|| "nothing is called without a server".to_owned())
     }
 
-    /// The endpoint of a `clientConfig`.
     pub fn endpoint(&self, config: &Value) -> Arc<Endpoint> {
         let mut known = self.endpoints.lock();
         known.retain(|_, endpoint| endpoint.strong_count() > 0);

@@ -93,7 +93,6 @@ pub enum Unresolved {
     NotFound,
     /// The Service does not have the port.
     NoPort,
-    /// The Service has no reachable address.
     NoAddress,
 }
 

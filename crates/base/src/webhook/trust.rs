@@ -40,10 +40,7 @@ fn check_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Err
     if now < validity.not_before.timestamp() {
         return Err(CertificateError::NotValidYet.into());
     }
-    if now > validity.not_after.timestamp() {
-        return Err(CertificateError::Expired.into());
-    }
-    Ok(())
+    if now > validity.not_after.timestamp() { Err(CertificateError::Expired.into()) } else { Ok(()) }
 }
 
 impl ServerCertVerifier for Trust {

@@ -1,7 +1,6 @@
 //! Literals of lists, maps and messages.
 
-use super::Checker;
-use super::unify;
+use super::{Checker, unify};
 use crate::ast::{Entry, Expr, Field, Id, Kind};
 use crate::decl::types::Type;
 use crate::library::Library;
@@ -9,10 +8,7 @@ use crate::library::Library;
 impl Checker<'_> {
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
-        if self.solver.assignable(&previous, &current) {
-            return unify::most_general(previous, current);
-        }
-        Type::Dyn
+        if self.solver.assignable(&previous, &current) { unify::most_general(previous, current) } else { Type::Dyn }
     }
 
     /// The type of the value of an optional element of a literal.

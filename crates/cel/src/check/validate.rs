@@ -6,8 +6,7 @@ use crate::decl::types::Type;
 use crate::library::standard;
 use crate::library::string_format::{FormatPart, parts, wrong_type};
 use crate::regex::Regex;
-use crate::value::Val;
-use crate::value::time;
+use crate::value::{Val, time};
 
 /// Reports literal arguments that are always invalid. As in cel-go, `matches` has its first argument checked, with or
 /// without a receiver: in `matches(text, pattern)` the text is checked as if it were a pattern, and the pattern is

@@ -358,10 +358,7 @@ pub enum SchemaOf {
 impl SchemaOf {
     /// The kind of value that a node below the root describes.
     pub(crate) fn node(schema: &Value) -> SchemaOf {
-        match flag(schema, "x-kubernetes-embedded-resource") {
-            true => SchemaOf::Resource,
-            false => SchemaOf::Value,
-        }
+        if flag(schema, "x-kubernetes-embedded-resource") { SchemaOf::Resource } else { SchemaOf::Value }
     }
 }
 

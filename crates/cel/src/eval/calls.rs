@@ -123,10 +123,7 @@ fn named(error: Error, call: &Call, args: &[Val<'_>]) -> Error {
             [] => error,
         };
     }
-    if error != Error::overload() || overload(call, args).is_some() {
-        return error;
-    }
-    no_overload(call, args)
+    if error != Error::overload() || overload(call, args).is_some() { error } else { no_overload(call, args) }
 }
 
 /// Adds the name of the function to the error of an operand whose type does not have the operation.

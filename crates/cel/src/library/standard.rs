@@ -2,8 +2,7 @@
 
 use crate::decl::types::Type;
 use crate::decl::{Decl, DeclKind, ListKind};
-use crate::value::time;
-use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal};
+use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal, time};
 use machinery::value::shortest::{decimal, scientific};
 use std::cmp::Ordering;
 use std::rc::Rc;

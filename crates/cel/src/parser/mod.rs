@@ -18,8 +18,7 @@ use crate::lexer::{self, Token, kind};
 pub use crate::limits::EXPRESSION_CODE_POINTS_MAX;
 pub use crate::limits::NODES_MAX;
 pub use crate::limits::PARSE_DEPTH_MAX as DEPTH_MAX;
-use crate::limits::RECOVERIES_MAX;
-use crate::limits::SKIPPED_TOKENS_MAX;
+use crate::limits::{RECOVERIES_MAX, SKIPPED_TOKENS_MAX};
 
 /// A set of token kinds. `EPSILON`: the rule may end here.
 type Set = u64;

@@ -1,11 +1,9 @@
 //! Nodes of the tree, and their heights.
 
-use super::macros;
-use super::{Parsed, Parser, Stop, Tree};
+use super::{Parsed, Parser, Stop, Tree, macros};
 use crate::ast::{Expr, Id, Issue, Kind, NOWHERE, Offset};
 use crate::lexer::Token;
-use crate::limits::NODES_MAX;
-use crate::limits::PARSE_DEPTH_MAX as DEPTH_MAX;
+use crate::limits::{NODES_MAX, PARSE_DEPTH_MAX as DEPTH_MAX};
 use machinery::Text;
 
 impl Parser<'_> {

@@ -113,10 +113,7 @@ impl<'a> Parser<'a> {
 
     /// Synchronizes before a choice between the tokens of `set`.
     pub(super) fn sync(&mut self, set: Set) -> Parsed<()> {
-        if self.is(set) || self.recovering || self.delete_one(set)? {
-            return Ok(());
-        }
-        Err(self.mismatch(set))
+        if self.is(set) || self.recovering || self.delete_one(set)? { Ok(()) } else { Err(self.mismatch(set)) }
     }
 
     /// Consumes the token `want`, which `after` may follow. `None` if it was missing and recovery has inserted it.

@@ -2,9 +2,7 @@
 //! kept on an explicit stack, so that deep nesting cannot overflow the thread's.
 
 use super::{RegexError, class};
-use crate::limits::REGEX_HEIGHT_MAX;
-use crate::limits::REGEX_REPEAT_MAX;
-use crate::limits::REGEX_SIZE_MAX;
+use crate::limits::{REGEX_HEIGHT_MAX, REGEX_REPEAT_MAX, REGEX_SIZE_MAX};
 use regex_syntax::hir::{Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
 
 #[derive(Clone, Copy)]
@@ -208,10 +206,7 @@ impl<'p> PatternParser<'p> {
         if part.height > REGEX_HEIGHT_MAX {
             return fail("expression nests too deeply", self.pattern);
         }
-        if part.size > REGEX_SIZE_MAX {
-            return fail("expression too large", self.pattern);
-        }
-        Ok(part)
+        if part.size > REGEX_SIZE_MAX { fail("expression too large", self.pattern) } else { Ok(part) }
     }
 
     fn right_paren(&mut self) -> Result<()> {

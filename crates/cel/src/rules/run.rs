@@ -8,8 +8,7 @@ use super::{
 };
 use crate::limits::OBJECT_WORK_UNITS;
 use crate::value::{Val, from_json};
-use crate::work;
-use crate::{Activation, Error, Outcome, Program};
+use crate::{Activation, Error, Outcome, Program, work};
 use machinery::field::{FieldErrorKind, render};
 use machinery::value::quote;
 use machinery::{FieldError, FieldPath, Text, Value};

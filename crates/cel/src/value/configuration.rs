@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use machinery::{Map as JsonMap, Text, Value};
 
 use super::native::{take, take_json, take_map};
-use super::time;
-use super::{Key, List, Map, Val};
+use super::{Key, List, Map, Val, time};
 use crate::limits::NATIVE_VALUES_MAX;
 
 /// An object that an expression constructs.

@@ -1,7 +1,6 @@
 //! Conversion between JSON and values, by declarations.
 
-use super::time;
-use super::{Error, Key, List, Map, Result, Timestamp, Val};
+use super::{Error, Key, List, Map, Result, Timestamp, Val, time};
 use crate::decl::{Decl, DeclKind};
 use crate::limits::JSON_VALUES_MAX;
 use base64::Engine;

@@ -90,10 +90,7 @@ fn preserved_equal(a: &Value, b: &Val<'_>) -> Result<bool> {
 
 /// Whether two collections of these sizes are equal, with the results for their parts; stops at the first part that is not.
 fn all((one, other): (usize, usize), mut parts: impl Iterator<Item = Result<bool>>) -> Result<bool> {
-    if one != other {
-        return Ok(false);
-    }
-    parts.find(|part| !matches!(part, Ok(true))).unwrap_or(Ok(true))
+    if one == other { parts.find(|part| !matches!(part, Ok(true))).unwrap_or(Ok(true)) } else { Ok(false) }
 }
 
 fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
@@ -298,10 +295,7 @@ fn double_to(d: f64, n: i128, low: f64, high: f64) -> Option<Ordering> {
     if d < low {
         return Some(Ordering::Less);
     }
-    if d > high {
-        return Some(Ordering::Greater);
-    }
-    d.partial_cmp(&(n as f64))
+    if d > high { Some(Ordering::Greater) } else { d.partial_cmp(&(n as f64)) }
 }
 
 /// The order of two values; an error if they cannot be ordered.

@@ -5,8 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{Map as JsonMap, Value};
 
-use super::time;
-use super::{Key, List, Map, Val};
+use super::{Key, List, Map, Val, time};
 
 /// Greater integers are not exact as doubles, so `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;
@@ -149,18 +148,12 @@ fn protobuf(value: &Val<'_>, left: &mut u32) -> Result<Value, String> {
 }
 
 fn integer(integer: i64) -> Value {
-    match integer.unsigned_abs() > EXACT_MAX {
-        true => Value::from(integer.to_string()),
-        false => Value::Int(integer),
-    }
+    if integer.unsigned_abs() > EXACT_MAX { Value::from(integer.to_string()) } else { Value::Int(integer) }
 }
 
 /// A double as JSON; without a fraction, it is an integer.
 fn double(double: f64) -> Value {
-    match double.fract() == 0.0 && double.abs() < 9e18 {
-        true => Value::Int(double as i64),
-        false => Value::Float(double),
-    }
+    if double.fract() == 0.0 && double.abs() < 9e18 { Value::Int(double as i64) } else { Value::Float(double) }
 }
 
 /// A value that was decoded from JSON.

@@ -128,10 +128,7 @@ impl<'a> Groups<'a> {
         let group = u16::from_str_radix(&self.rest[..digits], 16).unwrap_or_default();
         self.bytes.extend(group.to_be_bytes());
         self.rest = &self.rest[digits..];
-        if self.rest.is_empty() {
-            return Ok(false);
-        }
-        self.colon()
+        if self.rest.is_empty() { Ok(false) } else { self.colon() }
     }
 
     /// Parses the last four bytes, written as an IPv4 address.

@@ -79,10 +79,7 @@ pub(crate) fn duration_text(nanoseconds: i64) -> String {
 
 pub(crate) fn number(text: &str, digits: usize) -> Option<(i64, &str)> {
     let part = text.get(..digits)?;
-    if !part.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    Some((part.parse().ok()?, &text[digits..]))
+    if part.bytes().all(|b| b.is_ascii_digit()) { Some((part.parse().ok()?, &text[digits..])) } else { None }
 }
 
 pub(crate) const DAY: i64 = 86_400;

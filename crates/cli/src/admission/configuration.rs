@@ -20,11 +20,9 @@ const POD_SECURITY: &str = "PodSecurity";
 const DIRECTORY: &str = "staticManifestsDir";
 const KUBECONFIG: &str = "kubeConfigFile";
 
-/// The configurations of admission plugins.
 #[derive(Debug, Default)]
 pub struct PluginConfigurations {
     pub pod_security: PodSecurity,
-    /// The directories of manifests.
     pub directories: Vec<(ManifestPlugin, String)>,
     /// The plugins whose configuration has no effect.
     pub without_effect: Vec<String>,

@@ -39,7 +39,6 @@ pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, String> {
     Ok(files)
 }
 
-/// The content of a backup, for the report.
 fn describe(content: &Content, files: &[BackupFile]) -> String {
     let snapshot = &content.snapshot;
     let branches = with_branches(content.branches());

@@ -51,7 +51,6 @@ pub fn of_pem(pem: &str) -> Result<Vec<Facts>, String> {
     }
 }
 
-/// The first certificate of a PEM file.
 pub fn first(pem: &str) -> Result<Facts, String> {
     of_pem(pem).map(|mut found| found.swap_remove(0))
 }

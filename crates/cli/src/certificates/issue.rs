@@ -40,7 +40,6 @@ fn authority_params(common_name: &str) -> Result<CertificateParams, Error> {
     Ok(params)
 }
 
-/// A new certificate authority.
 pub fn authority(common_name: &str) -> Result<Pair, Error> {
     let key = KeyPair::generate()?;
     let certificate = authority_params(common_name)?.self_signed(&key)?;
@@ -87,7 +86,6 @@ fn sec1(key: &KeyPair) -> Option<String> {
     Some(pem::encode("EC PRIVATE KEY", &der))
 }
 
-/// The certificate of a user.
 pub fn client(user: &str, groups: &[String], lifetime: Duration, by: &Pair) -> Result<Pair, Error> {
     let made = signed(params(user, lifetime)?, ExtendedKeyUsagePurpose::ClientAuth, by)?;
     let key = sec1(&KeyPair::from_pem(&made.key)?).ok_or(Error::CouldNotParseKeyPair)?;
@@ -96,7 +94,6 @@ pub fn client(user: &str, groups: &[String], lifetime: Duration, by: &Pair) -> R
     Ok(Pair { certificate, key })
 }
 
-/// The certificate of a server with these names.
 pub fn serving(names: &Names, by: &Pair) -> Result<Pair, Error> {
     let mut params = params("pintle", limits::CERTIFICATE_LIFETIME)?;
     let dns = names.dns.iter().map(|name| Ok(SanType::DnsName(name.as_str().try_into()?)));

@@ -48,7 +48,6 @@ pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
     write_atomically(path, content, 0o600)
 }
 
-/// Writes a file atomically.
 pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), String> {
     replace(path, content, mode, AfterCrash::Whole)
 }
@@ -95,13 +94,11 @@ pub enum MissingAuthority {
     Refused,
 }
 
-/// The directory with the certificates.
 #[derive(Clone, Debug)]
 pub struct Directory {
     pub path: PathBuf,
 }
 
-/// The directory of the certificates.
 pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
     Directory { path: cert_dir.cloned().unwrap_or_else(|| data_dir.to_owned()) }
 }
@@ -156,7 +153,6 @@ impl Directory {
         write("crt", &pair.certificate)
     }
 
-    /// The certificate authority, if there is one.
     pub fn authority(&self) -> Result<Option<Pair>, String> {
         rotation::settle(self)?;
         self.load(AUTHORITY)
@@ -182,10 +178,7 @@ impl Directory {
         };
         let facts = first(&authority.certificate).map_err(|why| damaged("ca.crt", &why))?;
         KeyPair::from_pem(&authority.key).map_err(|_| damaged("ca.key", "it holds no private key"))?;
-        if !belong_together(authority) {
-            return Err(damaged("ca.key", "it is not the key of ca.crt"));
-        }
-        Ok(facts)
+        if belong_together(authority) { Ok(facts) } else { Err(damaged("ca.key", "it is not the key of ca.crt")) }
     }
 
     /// Reads the certificates, creates missing ones, and renews those that expire soon, that are not valid yet, that another

@@ -51,7 +51,6 @@ fn sequence(elements: &[Vec<u8>]) -> Vec<u8> {
     })
 }
 
-/// The encoded elements of a sequence.
 fn elements(sequence: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let elements = parse_der(sequence, |reader| reader.collect_sequence_of(|element| element.read_der()));
     elements.map_err(|_| Error::CouldNotParseCertificate)

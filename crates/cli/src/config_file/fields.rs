@@ -38,7 +38,6 @@ pub fn flags<'a>(command: &'a Command, fields: &Map) -> Result<Vec<(&'a Arg, Vec
     fields.iter().map(|(name, value)| Ok((flag(command, name)?, values(command, name, value)?))).collect()
 }
 
-/// The flag of this name.
 fn flag<'a>(command: &'a Command, name: &str) -> Result<&'a Arg, String> {
     if name == FLAG {
         return Err("a file cannot name another file".to_owned());

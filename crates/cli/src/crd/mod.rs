@@ -8,8 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use machinery::Value;
-use offline::engine;
-use offline::trial;
+use offline::{engine, trial};
 use schema::definition::{self, ApiVersion};
 use schema::diff::{self, Severity};
 use sources::cluster::{self, Cluster};

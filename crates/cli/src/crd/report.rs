@@ -11,7 +11,6 @@ use schema::diff::{Change, Severity};
 
 use crate::manifests::Manifest;
 
-/// The forms of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffForm {
     Text,
@@ -57,7 +56,6 @@ impl DiffReport {
         }
     }
 
-    /// The report in a form of findings.
     fn printed(&self, form: Form, input: &str) -> Result<String, String> {
         let mut by_name: BTreeMap<&str, Vec<Finding>> =
             self.sources.keys().map(|name| (name.as_str(), vec![])).collect();

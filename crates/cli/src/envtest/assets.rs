@@ -58,7 +58,6 @@ enum AssetsTask {
     },
 }
 
-/// The flags of setup-envtest.
 #[derive(Args)]
 struct Setup {
     /// Directory below which setup-envtest would keep the directory of a version: k8s/pintle-VERSION is created there.

@@ -84,10 +84,7 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
 /// machine's clock.
 async fn shown_time(client: &mut JsonClient, path: &str) -> Result<String, String> {
     let found = client.get(path).await?;
-    if found.code == 404 {
-        return Ok("+0".to_owned());
-    }
-    Ok(faketime_of(&found.ok()?))
+    if found.code == 404 { Ok("+0".to_owned()) } else { Ok(faketime_of(&found.ok()?)) }
 }
 
 fn faketime_of(clock: &Value) -> String {

@@ -68,7 +68,6 @@ pub struct CreateFault {
     target: TargetWorkspace,
 }
 
-/// The recipes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Recipe {
     /// Caches and watches are two seconds behind.
@@ -94,7 +93,6 @@ pub enum OfConnection {
     Cut,
 }
 
-/// What happens after the commit.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum AfterCommit {
     /// The client gets the timeout.
@@ -206,14 +204,12 @@ pub struct WhenFlags {
     trigger: Option<Value>,
 }
 
-/// The value of `--trigger`.
 fn trigger(text: &str) -> Result<Value, String> {
     let (resource, expression) = text.split_once(':').ok_or("wanted RESOURCE:EXPRESSION")?;
     let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     Ok(json!({"group": group, "resource": resource, "expression": (expression.trim())}))
 }
 
-/// The name of a value of a flag.
 fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }

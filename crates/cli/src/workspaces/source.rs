@@ -10,7 +10,6 @@ use super::{WORKSPACES, delete, path, ready};
 use crate::limits;
 use crate::logs::print_error;
 
-/// The source of a new workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
     Empty,

@@ -63,10 +63,7 @@ async fn create(client: &mut JsonClient, name: &str, spec: &Value) -> Result<Opt
     let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
         "metadata": {"name": name}, "spec": spec});
     let created = client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?;
-    if created.code == 409 {
-        return Ok(None);
-    }
-    Ok(Some(created.ok()?.str_at(&["metadata", "uid"]).to_owned()))
+    if created.code == 409 { Ok(None) } else { Ok(Some(created.ok()?.str_at(&["metadata", "uid"]).to_owned())) }
 }
 
 async fn find(client: &mut JsonClient, name: &str) -> Result<Found, String> {

@@ -64,7 +64,6 @@ fn resources_of(rule: At) {
     }
 }
 
-/// Validates `matchConditions`.
 pub fn match_conditions(object: At, scope: Scope<'_>) {
     object.field("matchConditions").max_items(limits::MATCH_CONDITIONS_MAX);
     let mut known = HashSet::new();

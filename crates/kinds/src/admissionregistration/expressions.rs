@@ -73,7 +73,6 @@ fn with_fields(mut fields: Vec<(Text, Type)>, more: &[(&'static str, Type)]) -> 
 static REQUEST: LazyLock<Type> = LazyLock::new(request_type);
 static NAMESPACE: LazyLock<Type> = LazyLock::new(namespace_type);
 
-/// The CEL type of `UserInfo`.
 pub fn user_info_type() -> Type {
     let list = Type::list(Type::String);
     let extra = Type::map(Type::String, list.clone());

@@ -133,10 +133,7 @@ pub fn variable_types(spec: At, scope: Scope<'_>) -> Vec<(Text, Type)> {
 
 /// Validates an expression that must not be blank.
 fn needed(at: At, missing: &str, scope: Scope<'_>, wanted: &[Type]) {
-    match at.as_text().trim().is_empty() {
-        true => at.required(missing),
-        false => expression(at, at.as_text(), scope, wanted),
-    }
+    if at.as_text().trim().is_empty() { at.required(missing) } else { expression(at, at.as_text(), scope, wanted) }
 }
 
 fn validation(at: At, scope: Scope<'_>) {

@@ -79,7 +79,6 @@ pub fn validate(at: At) {
     });
 }
 
-/// Validates a write to the status.
 pub fn validate_status(at: At) {
     let old = at.old.unwrap_or(&Value::Null);
     at.extend(definition::validate_status_update(at.value, old, at.release()));

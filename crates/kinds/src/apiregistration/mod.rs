@@ -12,6 +12,5 @@ pub static KINDS: &[Behaviour] = &[Behaviour::of("apiregistration.k8s.io/APIServ
     .name(path_segment)
     .status(Part::PLAIN.validate(apiservices::validate_status))];
 
-/// The checks that rules name.
 pub const CHECKS: Named<Check> =
     &[("dns-1035-label", |at| at.check_text(names::dns1035_label)), ("no-bundle", apiservices::no_bundle)];

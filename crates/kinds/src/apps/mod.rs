@@ -48,5 +48,4 @@ pub static KINDS: &[Behaviour] = &[
         .validated(claim_templates::validated),
 ];
 
-/// The checks that rules name.
 pub const CHECKS: Named<Check> = &[("not-decremented", workloads::not_decremented)];

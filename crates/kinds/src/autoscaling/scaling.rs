@@ -15,7 +15,6 @@ pub fn default_v1(object: &mut Value) {
     }
 }
 
-/// The default scaling rules.
 pub fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
     if spec.get("metrics").and_then(Value::as_array).is_none_or(<[Value]>::is_empty) {

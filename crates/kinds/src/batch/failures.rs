@@ -44,7 +44,6 @@ pub fn failure_policy(spec: At) {
 const RULES_MAX: usize = 20;
 const CODES_MAX: usize = 255;
 
-/// The conditions of Pods that a rule looks for.
 fn pod_conditions(rule: At) {
     rule.field("onPodConditions").max_items(RULES_MAX);
     for pattern in rule.items_of("onPodConditions") {

@@ -16,9 +16,10 @@ use schema::at::{At, CheckStage};
 pub fn validate_job(at: At) {
     let spec = at.field("spec");
     let (selector, labels) = (spec.field("selector"), spec.field("template.metadata.labels"));
-    match selector.is_given() {
-        true => selector_operators(selector),
-        false => selector.required(""),
+    if selector.is_given() {
+        selector_operators(selector)
+    } else {
+        selector.required("")
     }
     let given = pods::template_labels(spec.field("template").value).cloned().unwrap_or_default();
     let usable = Some(selector.value).filter(|selector| is_usable_selector(selector));

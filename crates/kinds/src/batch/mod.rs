@@ -28,5 +28,4 @@ pub static KINDS: &[Behaviour] = &[
         .complete_stored(workloads::default_labels),
 ];
 
-/// The checks that rules name.
 pub const CHECKS: Named<Check> = &[("cron", schedules::check), ("time-zone", schedules::check_zone)];

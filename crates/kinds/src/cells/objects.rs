@@ -46,10 +46,7 @@ pub fn endpoints(endpoints: &Value) -> String {
             }
         }
     }
-    match subsets.is_empty() {
-        true => NONE.to_owned(),
-        false => shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>()),
-    }
+    if subsets.is_empty() { NONE.to_owned() } else { shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>()) }
 }
 
 pub fn job_duration(job: &Value, now: i64) -> String {
@@ -165,7 +162,6 @@ pub fn revision_owner(revision: &Value) -> String {
     format!("{}{group}/{}", text(owner, "kind").to_lowercase(), text(owner, "name"))
 }
 
-/// The external addresses of a Service.
 pub fn external_address(service: &Value) -> String {
     let outside = service.texts_at(&["spec", "externalIPs"]);
     let or =

@@ -247,7 +247,6 @@ fn certificate(der: &[u8]) -> Option<X509Certificate<'_>> {
     X509Certificate::from_der(der).ok().filter(|(rest, _)| rest.is_empty()).map(|(_, certificate)| certificate)
 }
 
-/// Validates the alternative names of a certificate.
 fn alternative_names(leaf: &X509Certificate<'_>, at: At) {
     let alternatives = leaf.subject_alternative_name().ok().flatten();
     let alternatives = alternatives.map(|extension| &*extension.value.general_names).unwrap_or_default();

@@ -61,7 +61,6 @@ pub fn parse(der: &[u8]) -> Result<X509CertificationRequest<'_>, String> {
     parsed.map(|(_, request)| request).map_err(|_| "asn1: syntax error: truncated sequence".to_owned())
 }
 
-/// Verifies the signature of a request.
 pub fn verify(request: &X509CertificationRequest<'_>) -> Result<(), String> {
     let algorithm = request.signature_algorithm.algorithm.to_id_string();
     let known = ALGORITHMS.into_iter().find(|(identifier, ..)| *identifier == algorithm);

@@ -49,8 +49,5 @@ fn strategy(spec: At, emulation: Option<&Version>) {
     }
     // kube-apiserver repeats the name of the field
     let repeated = strategy.field("strategy").with_value(strategy.value);
-    match given.contains('/') {
-        true => repeated.check_text(names::qualified_name),
-        false => repeated.one_of(&[OLDEST]),
-    }
+    if given.contains('/') { repeated.check_text(names::qualified_name) } else { repeated.one_of(&[OLDEST]) }
 }

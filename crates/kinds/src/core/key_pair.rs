@@ -31,10 +31,7 @@ pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     if own.algorithm != shown.algorithm {
         return Err("tls: private key type does not match public key type".to_owned());
     }
-    if own != shown {
-        return Err("tls: private key does not match public key".to_owned());
-    }
-    Ok(())
+    if own == shown { Ok(()) } else { Err("tls: private key does not match public key".to_owned()) }
 }
 
 /// The first wanted block in a PEM text, and the types of the blocks before it.

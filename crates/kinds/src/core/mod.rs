@@ -110,7 +110,6 @@ pub static KINDS: &[Behaviour] = &[
         .hooks(Hooks::Service),
 ];
 
-/// The checks that rules name.
 pub const CHECKS: Named<Check> = &[
     ("config-key", |at| at.check_text(names::data_key)),
     ("iqn", |at| {

@@ -42,7 +42,6 @@ pub fn default(object: &mut Value) {
     }
 }
 
-/// The decoded value of a key.
 fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
     let value = secret.at(&["data", key])?;
     Some(STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default())

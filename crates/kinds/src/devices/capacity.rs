@@ -15,7 +15,6 @@ fn invalid(at: At, shown: &Quantity, why: impl Into<String>) {
     at.shown_as_text(&shown.to_string()).invalid(why);
 }
 
-/// Validates the request policy of a capacity.
 pub fn request_policy(capacity: At) {
     let most = quantity(capacity.field("value")).unwrap_or_else(|| Quantity::from_int(0));
     let policy = capacity.field("requestPolicy");

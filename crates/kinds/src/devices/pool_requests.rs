@@ -6,8 +6,5 @@ use schema::at::At;
 /// The status is written once.
 pub fn validate_status(at: At) {
     let status = at.field("status");
-    match status.old.is_some_and(|old| !old.is_null()) {
-        true => status.immutable(),
-        false => conditions(status),
-    }
+    if status.old.is_some_and(|old| !old.is_null()) { status.immutable() } else { conditions(status) }
 }

@@ -129,9 +129,10 @@ fn devices(spec: At) {
             consumed.items().for_each(|set| counters(set, "counterSet"));
             unique(consumed, "counterSet");
         }
-        match spec.is_true("perDeviceNodeSelection") {
-            true => device_nodes(device),
-            false => without_nodes(device),
+        if spec.is_true("perDeviceNodeSelection") {
+            device_nodes(device)
+        } else {
+            without_nodes(device)
         }
         fields::binding_conditions(device);
     }

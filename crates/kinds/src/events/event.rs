@@ -87,10 +87,7 @@ fn validate_new_style(event: At) {
         }
         series.field("lastObservedTime").require("");
     }
-    match event.is_update() {
-        true => unchanged(event),
-        false => validate_created(event),
-    }
+    if event.is_update() { unchanged(event) } else { validate_created(event) }
 }
 
 fn validate_created(event: At) {

@@ -1,6 +1,5 @@
 //! ThirdPartyResource: a name, a description and versions, all at the top.
 
-/// The group of ThirdPartyResources.
 pub const THIRD_PARTY_GROUP: &str = "extensions";
 /// Their plural.
 pub const THIRD_PARTY_RESOURCES: &str = "thirdpartyresources";

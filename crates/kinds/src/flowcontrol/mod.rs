@@ -12,5 +12,4 @@ pub static KINDS: &[Behaviour] = &[
         .status(Part::PLAIN.validate(flow::validate_states)),
 ];
 
-/// The checks that rules name.
 pub const CHECKS: Named<Check> = &[("fixed-level", flow::fixed_level), ("queuing", flow::queuing)];

@@ -151,10 +151,7 @@ const ENTRY_UNITS: u64 = 4;
 
 /// Counts the entries that an insertion or removal moves. At the deadline, the patch fails and its result is discarded.
 fn count_moved(entries: usize) -> Outcome<()> {
-    match work::spend(entries as u64 * ENTRY_UNITS) {
-        true => Err(failed("the patch is interrupted".to_owned())),
-        false => Ok(()),
-    }
+    if work::spend(entries as u64 * ENTRY_UNITS) { Err(failed("the patch is interrupted".to_owned())) } else { Ok(()) }
 }
 
 fn within(what: impl std::fmt::Display) -> impl FnOnce(Failed) -> Failed {
@@ -404,10 +401,7 @@ fn test(document: &Value, path: &str, want: Option<&Value>) -> Outcome<()> {
         (Some(held), Some(want)) => held == want,
         _ => false,
     };
-    match same {
-        true => Ok(()),
-        false => Err(Failed { why: format!("testing value {path} failed: test failed"), is_test: true }),
-    }
+    if same { Ok(()) } else { Err(Failed { why: format!("testing value {path} failed: test failed"), is_test: true }) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Label selectors: `k`, `!k`, `k=v`, `k!=v`, `k in (a,b)`, `k notin (a)`, `k>1`, `k<1`, joined by commas.
 
-use crate::Text;
-use crate::names;
 use crate::value::{Value, quote};
+use crate::{Text, names};
 
 /// The number of requirements up to which each is looked up among the labels of an object.
 const FEW: usize = 4;

@@ -83,10 +83,7 @@ impl<'a> TimeParser<'a> {
         }
         self.literal(':')?;
         let second = self.digits(2, "05")?;
-        if second > 59 {
-            return self.range("second");
-        }
-        Ok(hour * 3600 + minute * 60 + second)
+        if second > 59 { self.range("second") } else { Ok(hour * 3600 + minute * 60 + second) }
     }
 
     fn fraction(&mut self) {

@@ -36,10 +36,7 @@ pub fn float(f: f64) -> String {
         return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     let size = f.abs();
-    if f == 0.0 || (1e-4..1e6).contains(&size) {
-        return decimal(f);
-    }
-    with_exponent(&scientific(f))
+    if f == 0.0 || (1e-4..1e6).contains(&size) { decimal(f) } else { with_exponent(&scientific(f)) }
 }
 
 /// As [`float`], of a float32.

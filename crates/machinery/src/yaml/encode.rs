@@ -3,8 +3,7 @@
 
 use super::key_order;
 use super::style::{Style, is_escaped, is_simple_key, style_of};
-use crate::value::shortest;
-use crate::value::{Map, Text, Value, float_text};
+use crate::value::{Map, Text, Value, float_text, shortest};
 
 const WIDTH: usize = 80;
 

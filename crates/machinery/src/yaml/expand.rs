@@ -1,12 +1,10 @@
 //! Converts nodes to a value: expands aliases and merges, resolves the types of scalars, and detects duplicate keys.
 
 pub use crate::limits::ALIASED_BYTES_MAX;
-use crate::limits::ALIASED_NODES_FEW;
-use crate::limits::ALIASED_NODES_MANY;
-use crate::limits::ALIASED_NODES_MIN;
-use crate::limits::ALIASED_OF_NODES_MIN;
-use crate::limits::ALIASED_SHARE_FEW;
-use crate::limits::ALIASED_SHARE_MANY;
+use crate::limits::{
+    ALIASED_NODES_FEW, ALIASED_NODES_MANY, ALIASED_NODES_MIN, ALIASED_OF_NODES_MIN, ALIASED_SHARE_FEW,
+    ALIASED_SHARE_MANY,
+};
 use std::collections::HashSet;
 use std::slice::Iter;
 

@@ -179,10 +179,7 @@ impl Scanner<'_> {
             number = number * 10 + (self.reader.byte(0) - b'0');
             self.reader.skip();
         }
-        if digits == 0 {
-            return Err(self.error("did not find expected version number"));
-        }
-        Ok(number)
+        if digits == 0 { Err(self.error("did not find expected version number")) } else { Ok(number) }
     }
 
     fn tag_directive(&mut self) -> Result<TokenKind, YamlError> {

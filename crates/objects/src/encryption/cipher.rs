@@ -4,8 +4,10 @@
 //! value is stored, so a value of another cipher could be moved to another key.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::cipher::{self, AES_128, AES_192, AES_256, PaddedBlockDecryptingKey, PaddedBlockEncryptingKey};
-use aws_lc_rs::cipher::{DecryptionContext, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::cipher::{
+    self, AES_128, AES_192, AES_256, DecryptionContext, EncryptionContext, PaddedBlockDecryptingKey,
+    PaddedBlockEncryptingKey, UnboundCipherKey,
+};
 use base::clock;
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
 use crypto_secretbox::{Nonce as SecretboxNonce, XSalsa20Poly1305};

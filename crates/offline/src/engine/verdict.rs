@@ -18,7 +18,6 @@ impl Verdict {
         Verdict { outcome: Err(status), warnings: vec![] }
     }
 
-    /// Reads a response to its end.
     pub async fn read(response: http::Response<server::Body>) -> Verdict {
         let (parts, body) = response.into_parts();
         let warnings = parts.headers.get_all("warning").iter();

@@ -52,7 +52,6 @@ fn value_width(text: &[char]) -> usize {
     }
 }
 
-/// The width of a key at the beginning of a text.
 fn key_width(text: &[char]) -> usize {
     match text.first() {
         Some('"' | '\'') => value_width(text),

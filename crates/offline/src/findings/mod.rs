@@ -104,7 +104,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts what was checked.
     pub fn count(&mut self, checked: &Checked) {
         self.objects += usize::from(!checked.object.is_empty());
         let of = |severity| checked.findings.iter().filter(|finding| finding.severity == severity).count();
@@ -246,7 +245,6 @@ impl<W: Write> Report<W> {
         Ok(())
     }
 
-    /// Counts an object that was left out.
     pub fn left_out(&mut self, file: &Arc<str>, object: &str) -> Result<(), String> {
         self.summary.skipped += 1;
         self.printer.left_out(&mut self.out, file, object).map_err(failed)

@@ -75,7 +75,6 @@ fn found(summary: &Summary) -> String {
     format!("{}, {}", counted(summary.errors, "error"), counted(summary.warnings, "warning"))
 }
 
-/// A part of a text in the colour of a severity.
 fn coloured(text: &str, severity: Severity, colours: Colours) -> String {
     let code = match severity {
         _ if colours == Colours::Off => return text.to_owned(),

@@ -20,7 +20,6 @@ const GENERATED: &str = "zz_generated.crd-manifests";
 #[derive(Debug, Default)]
 pub struct Files(pub BTreeMap<PathBuf, Arc<Read>>);
 
-/// A definition that a suite tests, and the file that has it.
 #[derive(Clone, Debug)]
 pub struct TestedDefinition {
     pub file: PathBuf,

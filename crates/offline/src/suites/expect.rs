@@ -20,10 +20,7 @@ pub fn differences(expected: &Value, stored: &Value) -> Option<String> {
         }
     }
     let stored = bare(stored);
-    if expected == stored {
-        return None;
-    }
-    Some(unified(&yaml::encode(&expected), &yaml::encode(&stored)))
+    if expected == stored { None } else { Some(unified(&yaml::encode(&expected), &yaml::encode(&stored))) }
 }
 
 fn bare(object: &Value) -> Value {

@@ -35,7 +35,6 @@ pub use report::{SuiteReport, print};
 pub use run::Failure;
 pub use selection::Selection;
 
-/// The JSON Schema of the format.
 pub const SCHEMA: &str = include_str!("schema.json");
 
 /// The results of a suite on a definition, in the order of its cases.

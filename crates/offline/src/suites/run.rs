@@ -4,10 +4,9 @@ use machinery::patch::json_patch;
 use machinery::{Value, json};
 
 use super::definitions::TestedDefinition;
-use super::expect;
 use super::format::{Action, Case, Step, Suite, Warnings};
 use super::setup::{create, deposit, given, is_about_costs, target_of, without_rules};
-use super::{Task, wording};
+use super::{Task, expect, wording};
 use crate::engine::{Caller, Engine, Patch, RequestOptions, Target, Verdict};
 
 /// Why a case fails.
@@ -44,7 +43,6 @@ pub struct Job<'s> {
     pub files: std::collections::BTreeMap<String, std::path::PathBuf>,
 }
 
-/// The outcomes of a job, by the number of the suite.
 #[derive(Default)]
 pub struct JobOutcomes {
     pub outcomes: Vec<(usize, Vec<CaseOutcome>)>,
@@ -52,7 +50,6 @@ pub struct JobOutcomes {
     pub note: Option<String>,
 }
 
-/// Runs the cases of a job.
 pub async fn run(job: &Job<'_>, task: &Task) -> JobOutcomes {
     let mut ran = JobOutcomes::default();
     let engine = match started(job, task, &mut ran).await {
@@ -81,10 +78,7 @@ fn all_failed(suite: &Suite, failure: &Failure) -> Vec<CaseOutcome> {
 async fn started(job: &Job<'_>, task: &Task, ran: &mut JobOutcomes) -> Result<Engine, Failure> {
     let engine = Engine::start(&task.options).await.map_err(Failure::new)?;
     let file = job.definition.file.display();
-    let created = match job.definition.is_none() {
-        true => Ok(()),
-        false => create(&engine, &job.definition.value).await,
-    };
+    let created = if job.definition.is_none() { Ok(()) } else { create(&engine, &job.definition.value).await };
     match created {
         Ok(()) => {}
         Err(status) if task.allows_expensive_rules && is_about_costs(&status) => {

@@ -39,7 +39,6 @@ fn today(expected: &str) -> String {
 /// The gap between two parts of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
-    /// Any value.
     Value,
     /// The type of a collection. Errors of rules leave it out.
     Collection(&'static str),

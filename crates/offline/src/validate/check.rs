@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use machinery::{Release, Status, Value};
 
-use super::decoding;
 use super::index::Counterpart;
 use super::previous::Previous;
-use super::removed;
-use super::{Done, Number};
+use super::{Done, Number, decoding, removed};
 use crate::engine::{self, Content, Engine, FieldValidation, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
 use crate::limits;
@@ -27,7 +25,6 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Checks the objects of a document.
     pub async fn document(&self, number: Number, document: &Document, done: &mut Vec<Done>) {
         let (objects, duplicates) = match document.objects() {
             Ok(found) => found,
@@ -143,7 +140,6 @@ fn ambiguous(document: &Document, object: &Object, files: &[Arc<str>]) -> Findin
     findings::at_field(document, object, Severity::Error, "AmbiguousOld", "metadata.name", &message)
 }
 
-/// The findings of a verdict.
 pub fn of(document: &Document, object: &Object, verdict: &Verdict) -> Vec<Finding> {
     let errors = verdict.outcome.as_ref().err().map_or_else(Vec::new, |status| of_status(document, object, status));
     let warnings = verdict.warnings.iter().map(|text| findings::of_warning(document, object, text));

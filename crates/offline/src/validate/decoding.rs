@@ -82,7 +82,6 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// The error of the decoder for the object.
     async fn error(&mut self) -> Option<String> {
         self.left = self.left.saturating_sub(1);
         let verdict = self.engine.create(self.target, &self.value, &RequestOptions::verdict()).await;
@@ -114,10 +113,7 @@ impl Search<'_> {
         let (mut from, mut to) = (0, candidates.len());
         while to - from > 1 {
             let middle = usize::midpoint(from, to);
-            match self.changes(path, &candidates[middle..], message).await {
-                true => from = middle,
-                false => to = middle,
-            }
+            if self.changes(path, &candidates[middle..], message).await { from = middle } else { to = middle }
         }
         candidates.into_iter().nth(from)
     }

@@ -36,7 +36,6 @@ pub struct Index {
     places: Vec<InputPlace>,
     /// Copies of the items of lists, since reading a list again for each of its items would take quadratic time.
     items: Option<Writer>,
-    /// The last object of each [`Id`].
     last: HashMap<Id, u32>,
     objects: Vec<ObjectPlace>,
     current: Current,

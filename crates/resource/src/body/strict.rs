@@ -67,7 +67,6 @@ impl Strict {
         self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
     }
 
-    /// The texts in the order in which they are reported.
     fn texts(&self, format: Format, report: StrictReport) -> Vec<String> {
         if let Some(ordered) = &self.ordered {
             return ordered.clone();

@@ -33,7 +33,6 @@ pub fn difference(old: &Value, new: &Value, go: &str) -> String {
     machinery::difflines::unified(&internal_lines(old, go), &internal_lines(new, go))
 }
 
-/// The conditions of a status as Go prints them.
 pub fn go_conditions(status: At) -> String {
     const ORDER: [&str; 6] = ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"];
     let shown = |condition: &Value| {
@@ -95,7 +94,6 @@ fn is_reason(text: &str) -> bool {
         && bytes.iter().all(|byte| word(*byte) || matches!(byte, b',' | b':'))
 }
 
-/// Validates a label selector.
 pub fn label_selector(selector: At) {
     labels(selector.field("matchLabels"));
     for requirement in selector.items_of("matchExpressions") {

@@ -128,10 +128,7 @@ impl BuiltIn {
 
     /// A decoded object as its JSON shows it: without empty lists and maps that Go's encoder omits.
     pub fn printed(&self, object: &Value) -> Value {
-        match self.is_definition() {
-            true => object.clone(),
-            false => shape::read(object, self.structure()).value,
-        }
+        if self.is_definition() { object.clone() } else { shape::read(object, self.structure()).value }
     }
 
     /// Whether decoding reports a field that occurs twice at this path of a JSON body.
@@ -355,7 +352,6 @@ pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The zero value of a CRD.
 fn zero_definition(version: ApiVersion) -> Value {
     let zero = schema::definition::to_stored(&Value::object());
     match version {

@@ -19,7 +19,6 @@ impl BuiltIn {
         })
     }
 
-    /// The error of a new object with a reserved name.
     pub fn reserved_name_error(&self, object: &Value, gates: &FeatureGates) -> Option<FieldError> {
         let problem = self.reserved_name_problem(object).filter(|_| gates.admission_manifests())?;
         let name = Value::from(object.str_at(&["metadata", "name"]));

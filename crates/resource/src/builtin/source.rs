@@ -28,7 +28,6 @@ pub struct GroupSource {
     pub rules: &'static str,
     pub columns: &'static str,
     pub behaviours: &'static [Behaviour],
-    /// The checks that rules name.
     pub checks: Named<Check>,
 }
 

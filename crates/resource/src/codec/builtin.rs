@@ -19,7 +19,6 @@ use crate::builtin::{BuiltIn, type_version};
 use crate::registry::Registry;
 use crate::scheme::unknown_kind;
 
-/// The codec of a built-in kind.
 pub struct BuiltInCodec {
     pub at: Endpoint,
     pub row: &'static BuiltIn,
@@ -223,7 +222,6 @@ impl BuiltInCodec {
         if object.str_at(&["kind"]) == self.row.kind { self.row.sibling(api_version) } else { None }
     }
 
-    /// The row that decodes an object.
     fn row_of(&self, object: &Value) -> &'static BuiltIn {
         self.sibling(object).unwrap_or(self.row)
     }

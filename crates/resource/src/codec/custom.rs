@@ -22,7 +22,6 @@ fn unreadable(name: &str, value: &Value) -> Option<String> {
     schema::metadata::conversion_error(&[(name, value.clone())].into())
 }
 
-/// The codec of a custom resource.
 pub struct CustomCodec {
     pub at: Endpoint,
     /// Whether an update keeps the stored metadata, as an update of the status does.
@@ -202,7 +201,6 @@ impl CustomCodec {
         self.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors)
     }
 
-    /// The errors of an update, including `malformed`.
     fn update_errors(&self, object: &Value, live: &Value, malformed: FieldError) -> Vec<FieldError> {
         let Endpoint { resource, version } = &self.at;
         let mut read = object.clone();

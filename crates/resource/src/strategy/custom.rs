@@ -13,7 +13,6 @@ use crate::version::Version;
 /// Strategy of the main endpoint of custom resources.
 pub struct CustomStrategy(pub CustomCodec);
 
-/// Strategy of the status subresource of custom resources.
 pub struct CustomStatus(pub CustomCodec);
 
 impl Strategy for CustomStrategy {

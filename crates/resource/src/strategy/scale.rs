@@ -249,7 +249,6 @@ fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
 }
 
-/// `spec.replicas` of a Scale.
 fn replicas_of(scale: &Value) -> i64 {
     scale.int_at(&["spec", "replicas"])
 }

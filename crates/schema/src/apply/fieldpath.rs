@@ -250,7 +250,6 @@ impl FieldSet {
         }
     }
 
-    /// Replaces the node of `element`, if the set has the element.
     pub fn replace(&mut self, element: &PathElement, node: SetNode) {
         if let Ok(at) = self.entries.binary_search_by(|(e, _)| e.cmp(element)) {
             self.entries[at].1 = node;

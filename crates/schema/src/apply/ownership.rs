@@ -114,10 +114,7 @@ impl AllChanges<'_, '_> {
         };
         let Some(types) = self.write.versions.types(version) else { return Ok(None) };
         let changes = compare(types, &old, &new).without(self.write.versions.reset_fields(version));
-        Ok(Some(match is_own {
-            true => Cow::Borrowed(self.own.insert(changes)),
-            false => Cow::Owned(changes),
-        }))
+        Ok(Some(if is_own { Cow::Borrowed(self.own.insert(changes)) } else { Cow::Owned(changes) }))
     }
 }
 
@@ -170,7 +167,6 @@ fn owns_all(set: &FieldSet, changes: &Changes) -> bool {
     is_same
 }
 
-/// The set of the writer after the changes.
 fn owned_after(changes: Changes, mut set: FieldSet) -> FieldSet {
     set.remove(&changes.added);
     set.remove(&changes.modified);

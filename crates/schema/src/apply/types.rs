@@ -372,7 +372,6 @@ impl Compiler {
         }
     }
 
-    /// The built-in type of the metadata of objects.
     fn metadata(&mut self, object: Object) -> TypeId {
         let known = match object {
             Object::Root => self.object_metadata,

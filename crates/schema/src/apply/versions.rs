@@ -20,7 +20,6 @@ pub trait Versions: Sync {
     /// The types of a version; `None` if there is no such version.
     fn types(&self, api_version: &str) -> Option<&TypeSchema>;
 
-    /// The object in another version.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError>;
 
     /// The fields that the request's endpoint resets, in objects of a version. A write through the endpoint does not

@@ -34,7 +34,6 @@ impl Condition {
     }
 }
 
-/// The condition of the type `kind`.
 pub fn find_condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
     definition.items_at(&["status", "conditions"]).iter().find(|c| text(c, "type") == kind)
 }
@@ -122,7 +121,6 @@ fn names_of(accepted: &Value) -> (impl Iterator<Item = &str>, [&str; 2]) {
 }
 
 impl Taken {
-    /// Adds the accepted names of a definition.
     pub fn add(&mut self, accepted: &Value) {
         let (resources, kinds) = names_of(accepted);
         resources.for_each(|name| *self.resources.entry(name.into()).or_default() += 1);

@@ -91,7 +91,6 @@ fn webhook_service(service: At) {
     service.field("path").check_text_unless_empty(service_path);
 }
 
-/// The problems of the path of a service.
 fn service_path(path: &str) -> Vec<String> {
     match path {
         "/" => return vec![],

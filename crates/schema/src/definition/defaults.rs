@@ -12,7 +12,6 @@ use crate::path::Path;
 use crate::program::Node;
 use crate::{coerce, embedded, prune, rules as running, validate as values};
 
-/// The errors of all defaults of a structural schema.
 pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> Vec<FieldError> {
     if !schema_has(schema, &|n| n.get("default").is_some()) {
         return vec![];

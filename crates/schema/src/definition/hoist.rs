@@ -46,10 +46,7 @@ impl<'a> Hoisted<'a> {
 
     /// The common value of `key`.
     pub(super) fn top(&self, key: &str) -> Option<&'a Value> {
-        if !self.is_shared(key) {
-            return None;
-        }
-        self.versions.first()?.get(key)
+        if self.is_shared(key) { self.versions.first()?.get(key) } else { None }
     }
 
     /// The value of `key` that remains in a version.
@@ -64,7 +61,6 @@ impl<'a> Hoisted<'a> {
         rest
     }
 
-    /// The effective schema of a version.
     pub(super) fn schema_of(&self, version: &'a Value) -> Option<&'a Value> {
         version.get("schema")
     }

@@ -15,7 +15,6 @@ pub(super) fn validate_group(group: At) {
     }
 }
 
-/// The required names of a spec.
 pub(super) fn validate_required(names: At) {
     for key in ["plural", "singular", "kind", "listKind"] {
         names.field(key).require_text("");

@@ -142,10 +142,7 @@ pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(),
     if let Some(name) = third_party_versions(registration).into_iter().find(|name| !served.contains(name)) {
         return Err(format!("version {name:?} is not served"));
     }
-    if !super::is_condition_true(definition, "Established") {
-        return Err("it is not established".to_owned());
-    }
-    Ok(())
+    if super::is_condition_true(definition, "Established") { Ok(()) } else { Err("it is not established".to_owned()) }
 }
 
 /// Adds versions to the `status.storedVersions` of a definition.

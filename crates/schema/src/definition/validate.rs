@@ -14,7 +14,6 @@ use super::{conversion, names, schema, subresources, versions};
 use crate::at::{At, errors_of};
 use crate::metadata;
 
-/// All errors of a new definition.
 pub fn validate_create(definition: &Value, release: Release) -> Vec<FieldError> {
     create_errors(definition, &Options::for_create(release), release)
 }

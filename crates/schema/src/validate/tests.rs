@@ -1,6 +1,5 @@
-use machinery::Release;
-use machinery::json;
 use machinery::value::decode;
+use machinery::{Release, json};
 
 use super::*;
 use crate::CompileOptions;

@@ -276,7 +276,6 @@ fn dry(networks: &[Network], wanted: &str) -> Result<IpAddr, Refusal> {
     }
 }
 
-/// Creates the IPAddress object of an address.
 async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), Failure> {
     let [namespace, name] = name_of(service);
     let mut labels = Value::object();

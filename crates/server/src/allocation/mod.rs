@@ -134,7 +134,6 @@ impl Allocation {
         self.release(server, reservation.taken).await;
     }
 
-    /// Releases the values of a deleted Service.
     pub async fn release_all(&self, server: &dyn AddressObjects, service: &Value) {
         if let Some(spec) = service.get("spec") {
             let held = Reserved { addresses: addresses::of(spec), ports: pool::ports_of(spec) };

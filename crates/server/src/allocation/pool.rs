@@ -12,7 +12,6 @@ use super::ranges::low_part;
 const TAKEN: &str = "provided port is already allocated";
 const FULL: &str = "range is full";
 
-/// The node ports that a `spec` has.
 pub(super) fn ports_of(spec: &Value) -> Vec<u16> {
     let health = needs_health_check(spec).then(|| spec.get("healthCheckNodePort").and_then(Value::as_int)).flatten();
     node_ports(spec).into_iter().chain(health).filter_map(|port| u16::try_from(port).ok()).collect()

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// A controller that can be switched.
 struct SwitchedController {
     name: &'static str,
     /// The name in older releases.

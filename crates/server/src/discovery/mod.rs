@@ -320,7 +320,6 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
         .into()
 }
 
-/// A subresource in discovery documents.
 struct Subresource {
     name: &'static str,
     /// The kind of its objects, if it is not that of the resource.

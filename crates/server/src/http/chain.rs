@@ -300,7 +300,6 @@ impl Edge {
     }
 }
 
-/// Publishes the feature gates in metrics.
 fn publish(gates: &FeatureGates) {
     gates.states().for_each(|(name, stage, enabled)| METRICS.set_feature(name, stage.as_str(), enabled));
 }

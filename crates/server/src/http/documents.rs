@@ -9,12 +9,11 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
 use resource::{Registry, no_such_method};
 
-use super::backup;
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
-use super::measure;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
+use super::{backup, measure};
 use crate::discovery::Render as _;
 use crate::openapi::ContentCoding;
 use crate::verbs;

@@ -13,10 +13,9 @@ use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::client::Client;
 use super::health::Health;
-use super::host;
 use super::open::OpenCount;
 use super::request_body::RequestBody;
-use super::respond;
+use super::{host, respond};
 
 /// The handler of all connections, which serves health checks only until [`Door::serve_all`] is called.
 pub struct Door {

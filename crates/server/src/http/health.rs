@@ -15,7 +15,6 @@ use super::respond::text;
 /// has failed.
 type Check = Result<(), String>;
 
-/// The health of the server.
 pub struct Health {
     /// Shutdown has begun, so the server is not ready anymore.
     draining: AtomicBool,
@@ -108,7 +107,6 @@ impl Health {
         checks
     }
 
-    /// The names of the checks of an endpoint.
     pub fn names(&self, endpoint: &str) -> impl Iterator<Item = &'static str> {
         self.checks(endpoint).into_iter().map(|(name, _)| name)
     }
@@ -142,10 +140,7 @@ impl Health {
         if !healthy {
             return text(500, &format!("{lines}{name} check failed\n"));
         }
-        if query.has("verbose") {
-            return text(200, &format!("{lines}{name} check passed\n"));
-        }
-        text(200, "ok")
+        if query.has("verbose") { text(200, &format!("{lines}{name} check passed\n")) } else { text(200, "ok") }
     }
 
     /// Responds to a request for a single check, such as `/readyz/ping`.

@@ -39,7 +39,6 @@ pub trait Interceptor: Send + Sync {
     /// Whether a request is a review: its object is validated but not stored, and [`Interceptor::review`] completes it.
     fn is_review(&self, info: &RequestInfo) -> bool;
 
-    /// Completes the object of a review.
     fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>>;
 }
 
@@ -61,7 +60,6 @@ pub trait Tap: Send + Sync {
     fn received(&self, bytes: &Bytes);
 }
 
-/// How a request has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestEnding {
     /// The code of the response; 0 if the connection ends instead.

@@ -20,7 +20,6 @@ use crate::verbs::{Items, Request, ResponseObject};
 
 /// Converts an item to the value that is encoded.
 type ToTree = Box<dyn Fn(&ResponseObject) -> Value + Send>;
-/// Encodes one item.
 type ItemEncoder = Box<dyn Fn(&ResponseObject, &mut Chunks) + Send>;
 
 /// The encoding of a list: the bytes before, between and after its items, and the encoder of an item.

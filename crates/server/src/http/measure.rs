@@ -43,7 +43,6 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Starts to measure a request.
     pub fn begin(context: &Context, info: &RequestInfo, headers: &HeaderMap) -> Measured {
         let dry_run = match info.query.get("dryRun") {
             None => "",

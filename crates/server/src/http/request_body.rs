@@ -100,7 +100,6 @@ impl RequestBody {
         RequestBody(Source::Made(Box::new(made)))
     }
 
-    /// The document, if the body has been decoded.
     pub fn decoded(&self) -> Option<Document> {
         if let Source::Decoded(document) = &self.0 { Some(document.clone()) } else { None }
     }

@@ -14,7 +14,6 @@ use crate::limits;
 /// The target of lines about single requests, which the log shows from level 3 on.
 pub const REQUESTS: &str = "pintle::requests";
 
-/// The fields of a request in the log.
 pub struct RequestLog {
     started: Instant,
     method: Method,

@@ -166,7 +166,6 @@ impl Reply {
         response
     }
 
-    /// Responds with the outcome of a verb.
     pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {
             Outcome::Success(effect, value) => {
@@ -387,7 +386,6 @@ fn no_object(request: &Request) -> Status {
     Status::new(Reason::NotAcceptable, message)
 }
 
-/// The ListMeta of a list.
 fn list_meta(list: &ListOutcome) -> Value {
     let mut meta = Value::object();
     // computed lists have no resourceVersion
@@ -461,7 +459,6 @@ pub fn status_response(status: &Status) -> Response<Body> {
     response
 }
 
-/// A response in plain text.
 pub fn text(code: u16, message: &str) -> Response<Body> {
     let mut response = Response::new(Body::Full(Bytes::copy_from_slice(message.as_bytes())));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -210,8 +210,5 @@ pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Resu
         }
         return Err(negotiate::not_available(&list));
     }
-    if reply.forms(request).next().is_none() {
-        return Err(negotiate::not_acceptable(reply.served));
-    }
-    Ok(())
+    if reply.forms(request).next().is_none() { Err(negotiate::not_acceptable(reply.served)) } else { Ok(()) }
 }

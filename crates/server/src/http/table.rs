@@ -226,7 +226,6 @@ impl Table {
         .into()
     }
 
-    /// The table of a single object.
     pub fn of_object(&self, object: &Value) -> Value {
         self.table(self.meta_of(object), self.definitions(), vec![self.row(object)])
     }
@@ -245,7 +244,6 @@ impl Table {
         metadata
     }
 
-    /// The table with the given rows.
     pub fn around(&self, metadata: Value, rows: Value) -> Value {
         let rows = if let Value::Array(rows) = rows { rows } else { vec![] };
         self.table(metadata, self.definitions(), rows)

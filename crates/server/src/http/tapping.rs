@@ -8,7 +8,6 @@ use super::body::Body;
 use super::interceptor::Tap;
 use super::request_body::RequestBody;
 
-/// The request body, copied to the tap if there is one.
 pub(super) fn copied(body: RequestBody, tap: Option<&Arc<dyn Tap>>) -> RequestBody {
     match tap {
         Some(tap) => body.tapped(tap.clone()),

@@ -4,7 +4,6 @@ use http::HeaderMap;
 
 use crate::verbs::Request;
 
-/// Appends the warnings of a request.
 pub(super) fn add_warnings(request: &Request, headers: &mut HeaderMap) {
     append_warnings(&request.warnings.texts(), headers);
 }

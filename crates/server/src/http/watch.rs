@@ -19,7 +19,6 @@ pub struct Stream {
     pub accepted: Accepted,
     /// The table whose rows are sent; `None` in other shapes.
     table: Option<Table>,
-    /// Whether a table has been sent.
     has_sent_table: bool,
     pub running: RunningWatch,
     /// Events that are still to be encoded.

@@ -29,7 +29,6 @@ struct WindowState {
     waiting: Option<Waker>,
 }
 
-/// Unsent bytes of all windows.
 static UNSENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether clients read so fast that few bytes are unsent overall.

@@ -34,7 +34,6 @@ pub enum ZPage {
 }
 
 impl ZPage {
-    /// The page of a path, if there is one.
     fn of(path: &str) -> Option<ZPage> {
         [ZPage::Statusz, ZPage::Flagz].into_iter().find(|page| page.path() == path)
     }

@@ -191,7 +191,6 @@ fn is_zero_struct(field: &GoField) -> bool {
     field.go_type.container == Container::None && !is_pointer && types::own_schema(name).is_none()
 }
 
-/// The schema of a single value.
 fn single(base: GoBase) -> Value {
     match base {
         GoBase::Text => json!({"type": "string"}),

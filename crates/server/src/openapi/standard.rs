@@ -155,7 +155,6 @@ fn all_to_v2(schemas: &Value) -> Value {
     Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
 }
 
-/// The shared schema with a name.
 pub fn schema(dialect: Dialect, release: Release, name: &str) -> Option<&'static Value> {
     let all = match dialect {
         Dialect::V2 => schemas_v2(release),

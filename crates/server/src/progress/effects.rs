@@ -88,7 +88,6 @@ impl RuleSubject<'_> {
         request
     }
 
-    /// Completes an object: its namespace, and its owner.
     fn completed(&self, mut object: Value, resource: &Resource, owned: bool) -> Value {
         if resource.namespaced && object.str_at(&["metadata", "namespace"]).is_empty() {
             object.set_at(&["metadata", "namespace"], Value::from(self.namespace()));

@@ -442,13 +442,11 @@ impl<'a> Evaluation<'a> {
         Ok(RuleVerdict::Act(Box::new(effects)))
     }
 
-    /// The rules of the plan, by number.
     pub fn rule(&self, index: usize) -> Option<&'a ProgressRule> {
         self.plan.rules.get(index).and_then(|(_, rule)| rule.as_ref().ok())
     }
 }
 
-/// The value of `now` for an [`Evaluation`].
 pub fn shown_now() -> Value {
     now()
 }

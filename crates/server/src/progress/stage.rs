@@ -95,7 +95,6 @@ fn path(jq: &str) -> Option<String> {
     (path != "object").then_some(path)
 }
 
-/// Adds what comes next to a rule.
 fn add_next(rule: &mut Value, next: &Value) -> Result<(), String> {
     if next.is_true_at(&["delete"]) {
         rule.set_at(&["delete"], Value::from("object"));

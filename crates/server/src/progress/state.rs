@@ -65,7 +65,6 @@ pub struct EngineState {
     pub reports: BTreeSet<Text>,
 }
 
-/// The part that a plan has in a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlanPart {
     Target,

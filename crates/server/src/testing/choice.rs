@@ -35,7 +35,6 @@ impl Choice {
         }
     }
 
-    /// Whether a match is hit.
     pub fn hits(&self, at: Match) -> bool {
         let ordinal = at.ordinal;
         if let Some(nth) = self.nth {

@@ -33,7 +33,6 @@ pub fn definitions() -> Result<Vec<Value>, String> {
     Ok(definitions)
 }
 
-/// The schema of the spec of a kind.
 pub fn schema_of(kind: &str) -> Option<&'static Value> {
     static DEFINITIONS: LazyLock<Vec<Value>> = LazyLock::new(|| definitions().unwrap_or_default());
     let is_of = |definition: &&Value| definition.str_at(&["spec", "names", "kind"]) == kind;

@@ -53,10 +53,7 @@ impl Testing {
             namespace: info.namespace.clone(),
             selection,
         };
-        let events = match key.group == GROUP {
-            true => Arc::default(),
-            false => self.tally().watch_begins(agent, &key),
-        };
+        let events = if key.group == GROUP { Arc::default() } else { self.tally().watch_begins(agent, &key) };
         let repeat = RepeatKey::of(&watch.authorized.user.name, agent, info);
         let mut state = self.state.lock();
         let id = state.number();
@@ -179,7 +176,6 @@ impl TestState {
         cause
     }
 
-    /// The gate that holds an event.
     fn gate_of(&self, watcher: &Watcher, item: &Item<WatchEvent>) -> Option<Text> {
         let stored = stored_of(item.event.as_ref()?)?;
         let (target, labels) = (target_of(watcher, stored), || Some(&*stored.meta.labels));

@@ -13,7 +13,6 @@ use super::matching::{Matchable, Matcher};
 use super::trigger::Trigger;
 use crate::limits;
 
-/// The effect on an event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventEffect {
     Drop,

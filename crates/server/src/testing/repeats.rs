@@ -59,7 +59,6 @@ impl Repeats {
         self.0.is_empty()
     }
 
-    /// Expects the client to repeat a request that fails at `now`.
     pub fn expect(&mut self, key: RepeatKey, failed: FailedRequest, now: Instant) {
         if self.0.len() < limits::FAULT_REPEATS_MAX || self.0.contains_key(&key) {
             let until = now + failed.pause.unwrap_or(limits::FAULT_REPEAT);

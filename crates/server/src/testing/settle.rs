@@ -53,7 +53,6 @@ struct Outstanding {
     in_flight: usize,
     /// Tasks that have not yet looked at what a change of the clock made due.
     late: usize,
-    /// A controller of the server that has work.
     controller: Option<&'static str>,
     /// A client that has yet to repeat a request.
     repeat: Option<String>,

@@ -31,7 +31,6 @@ pub fn is_lock(plural: &str, object: &Stored) -> bool {
     has_annotations && object.body.to_value(object.revision).at(&leader).is_some()
 }
 
-/// A watch.
 pub struct Watcher {
     pub id: u64,
     pub user: Text,

@@ -31,7 +31,6 @@ fn row(api_version: &str, kind: &str) -> Option<&'static BuiltIn> {
     CATALOGUE.rows().iter().find(|row| row.api_version == api_version && row.kind == kind)
 }
 
-/// The built-in kind of an object.
 pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let is_served = |row: &BuiltIn| {

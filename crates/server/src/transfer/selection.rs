@@ -55,7 +55,6 @@ impl ObjectSelection {
             && (self.namespaces.is_empty() || self.namespaces.iter().any(|name| Some(name.as_str()) == namespace))
     }
 
-    /// Whether the labels of an object are selected.
     pub fn has_labels(&self, object: &Value) -> bool {
         let labels = object.at(&["metadata", "labels"]);
         self.labels.matches(|label| labels.and_then(|labels| labels.get(label)).and_then(Value::as_str))

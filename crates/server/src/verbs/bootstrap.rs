@@ -105,7 +105,6 @@ impl Defaults<'_> {
     }
 }
 
-/// Creates the namespaces that every server has.
 pub async fn create_namespaces(context: &Context) -> Result<(), Status> {
     let namespaces = NAMESPACES.map(|name| machinery::json!({"metadata": {"name": name}}));
     create_of(context, PLAIN, "", "namespaces", namespaces).await

@@ -99,7 +99,6 @@ async fn create_network(context: &Context) -> Result<(), Status> {
     patch(context, &request, PatchKind::Apply, &Document::json(&status)).await.map(drop)
 }
 
-/// Renews the Lease of the server.
 pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     let Some(resource) = context.registry.get("coordination.k8s.io", "leases") else { return Ok(()) };
     let Some(lease) = plane.lease() else { return Ok(()) };

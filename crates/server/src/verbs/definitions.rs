@@ -116,7 +116,6 @@ async fn release(
     .await
 }
 
-/// Changes the status of a CRD.
 async fn change_status(
     context: &Context,
     resource: &Arc<Resource>,

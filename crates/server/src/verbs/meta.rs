@@ -7,7 +7,6 @@ use machinery::{Status, Value};
 
 use super::request::Request;
 
-/// The path of `managedFields`.
 pub const MANAGED: [&str; 2] = ["metadata", "managedFields"];
 
 /// The fields that are removed from a new object.
@@ -84,7 +83,6 @@ pub enum NameOrigin {
     Generated,
 }
 
-/// Generates a name if an object has only `generateName`.
 pub fn generate_name(object: &mut Value) -> NameOrigin {
     const BASE_MAX: usize = 58;
     let base = object.str_at(&["metadata", "generateName"]).to_owned();

@@ -163,7 +163,6 @@ pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdParty
     (naming.names_accepted.status == "False").then_some(naming.names_accepted.message)
 }
 
-/// The resource `thirdpartyresources`, if it is served.
 pub fn third_party_resources(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
 }

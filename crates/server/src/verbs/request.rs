@@ -304,7 +304,6 @@ impl Request {
         }
     }
 
-    /// `group/version` of the request.
     pub fn api_version(&self) -> Text {
         self.resource.api_version(&self.version)
     }

@@ -50,10 +50,7 @@ impl Versions for TrackedVersions<'_> {
 impl<'a> TrackedVersions<'a> {
     fn version(&self, api_version: &str) -> Option<&'a Version> {
         let (group, name) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        if group != self.resource.group {
-            return None;
-        }
-        self.resource.version(name).map(AsRef::as_ref)
+        if group == self.resource.group { self.resource.version(name).map(AsRef::as_ref) } else { None }
     }
 
     /// The error for a version in managedFields that the resource no longer has. As in kube-apiserver, built-in kinds

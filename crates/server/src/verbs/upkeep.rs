@@ -11,11 +11,10 @@ use resource::{Document, Resource, Subresource};
 
 use super::as_server::{SERVER, change_as, path_of};
 use super::context::Context;
-use super::delete;
 use super::patch::PatchKind;
 use super::reconcile::{self, Repair};
-use super::stored;
 use super::write::{create, patch};
+use super::{delete, stored};
 use crate::limits;
 
 /// The field manager of the default objects of API priority and fairness.

@@ -15,13 +15,11 @@ use super::context::Context;
 use super::deliveries::{self, BookmarkKind, Deliveries, Passed, WatchEvent};
 use super::items::Items;
 use super::list::{ListStart, catch_up, too_large, wait_until};
-use super::request::Request;
-use super::request::parse_version;
+use super::request::{Request, parse_version};
 use super::response::ResponseObject;
 use super::selection::Selection;
 use crate::limits;
 
-/// The initial part of a watch.
 enum Initial {
     /// The current state, and the revision of the bookmark that follows it, if one was requested.
     State(Items, Option<Revision>),
@@ -40,7 +38,6 @@ pub struct Watch {
     deadline: Instant,
     next_bookmark: Option<Instant>,
     ended: bool,
-    /// The newest revision that was sent.
     sent: Revision,
     /// Decides when events are sent, if a higher layer does so.
     deliveries: Option<Box<dyn Deliveries>>,

@@ -14,7 +14,6 @@ use super::definition::{DEFAULT, ForkPoint, Spec};
 /// A place where contents of workspaces are kept: the memory of the server, branches in the log of its store, or copies
 /// in a store that several servers share. Each error is a one-line message.
 pub trait Backing: Send + Sync {
-    /// The content of a new workspace.
     fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, String>;
 
     /// A store with what a workspace began with. Its revision is later than any that clients have seen, so that earlier
@@ -64,7 +63,6 @@ pub trait Sources {
     fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, String>;
 }
 
-/// Makes the content of a workspace from its source.
 pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, String> + 'a;
 
 pub enum ForkSource<'a> {

@@ -25,9 +25,8 @@ use super::copies::{Copies, CopyStatus, id_of, origin_of};
 use super::definition::{DEFAULT, ForkPoint, Spec, is_of_workspaces};
 use super::manager::{BEGAN_EMPTY, Workspaces};
 use super::workspace::Workspace;
-use crate::controllers;
-use crate::limits;
 use crate::verbs::{self, Context};
+use crate::{controllers, limits};
 
 /// Why a copy has not been made. Each reason is a one-line message.
 enum NotCopied {

@@ -62,7 +62,6 @@ impl Backing for Copies {
 }
 
 impl Copies {
-    /// The content to serve for a Workspace object.
     fn content(&self, declared: &Declared<'_>) -> Contents {
         let status = CopyStatus::read(declared.object);
         if status.has_failed() {
@@ -91,7 +90,6 @@ pub struct CopyStatus {
     pub message: String,
     /// The `spec.reset` for which `content` was made.
     pub reset: String,
-    /// The copy that is served.
     pub content: String,
     /// The copy of the state that a reset returns to; empty if the workspace began empty.
     pub origin: String,

@@ -59,7 +59,6 @@ pub enum ForkPoint {
     Origin(Option<Revision>),
 }
 
-/// The controllers that act in a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunningControllers {
     /// Those of the server.

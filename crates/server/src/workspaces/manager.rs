@@ -34,11 +34,9 @@ pub const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
 /// Determines the optional APIs and the feature gates of a release.
 pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
 
-/// How workspaces are served.
 pub struct WorkspaceConfig {
     /// The optional APIs and the feature gates of a release that a workspace emulates.
     pub features: Features,
-    /// The URL of the server, for the status of workspaces.
     pub url: String,
     /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
     pub domain: String,
@@ -48,7 +46,6 @@ pub struct WorkspaceConfig {
     pub egress: Egress,
 }
 
-/// The parts of the server that workspaces use.
 pub struct Parts {
     pub config: WorkspaceConfig,
     pub api: Arc<ApiConfig>,
@@ -67,7 +64,6 @@ pub struct EmptyApi {
     pub context: Arc<Context>,
 }
 
-/// The workspaces of a server.
 pub struct Workspaces {
     pub(super) parts: Parts,
     /// The seats that workspaces share, if API priority and fairness is enabled. There are as many as `default` has

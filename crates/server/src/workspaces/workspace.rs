@@ -288,7 +288,6 @@ impl Workspace {
         state.usage.replace(usage) != Some(usage)
     }
 
-    /// The usage of the workspace when it was last noted.
     pub fn usage(&self) -> Option<WorkspaceUsage> {
         self.state.lock().usage
     }

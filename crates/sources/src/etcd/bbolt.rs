@@ -31,7 +31,6 @@ pub struct Database {
     root: u64,
 }
 
-/// The place of a value in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValuePlace {
     pub offset: u64,

@@ -37,7 +37,6 @@ const OF_OTHER_TOOLS: [&str; 10] = [
     "docker-compose.yml", "compose.yaml", "compose.yml", ".pre-commit-config.yaml",
 ];
 
-/// The name of stdin as an input.
 pub const STDIN: &str = "-";
 
 /// The file of a directory into which a capture is being written: otherwise a part of it would be taken for the whole.
@@ -250,7 +249,6 @@ pub fn files(argument: &str, problems: &mut Problems) -> Result<Vec<SourceFile>,
     Ok(files)
 }
 
-/// The files of an input that is an archive.
 fn entries(input: &Input, problems: &mut Problems) -> Result<Option<Vec<SourceFile>>, String> {
     let name = input.name();
     let part = match input {

@@ -8,7 +8,6 @@ use imbl::ordmap::DiffItem;
 
 use super::{Entry, Revision, Snapshot};
 
-/// The live value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveValue {
     pub revision: Revision,

@@ -8,17 +8,14 @@ use bytes::Bytes;
 use super::disk::{Appending, Directory, Disk as _};
 use super::entries::Entries;
 use super::files::{checkpoint_name, each_file, each_record, segment_name};
-use super::format;
 use super::format::Branched;
 use super::frame::{self, Header, Kind};
-use super::images;
 use super::offline::Summary;
 use super::open_error::{Filling, OpenError};
 use super::replay::Replay;
 use super::state::State;
-use super::unfinished;
-use crate::contract::content::Content;
-use crate::contract::content::LiveValue;
+use super::{format, images, unfinished};
+use crate::contract::content::{Content, LiveValue};
 use crate::contract::{Entry, Revision, StoreError};
 
 /// Default of `--bump-revision`, as etcd's documentation recommends.
@@ -64,7 +61,6 @@ fn live(entry: &Entry) -> (Bytes, LiveValue) {
     (entry.key.clone(), LiveValue { revision: entry.revision, value: entry.value.clone() })
 }
 
-/// A stream as the target of a backup.
 struct Stream<W>(W);
 
 impl<W: Write + Send> Appending for Stream<W> {

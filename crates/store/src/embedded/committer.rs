@@ -8,16 +8,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::branch::{BranchState, Branches};
-use super::checkpoint;
 use super::entry::LogEntry;
-use super::format;
 use super::live_branches::LiveBranches;
 use super::options::Durability;
 use super::state::{self, Reopening, Shared, State};
 use super::writer::{Failure, Writer};
-use crate::contract::content::Images;
-use crate::contract::content::LiveValue;
-use crate::contract::content::Number;
+use super::{checkpoint, format};
+use crate::contract::content::{Images, LiveValue, Number};
 use crate::contract::{Change, Refused, Revision, Snapshot, StoreError, Write};
 use crate::limits;
 

@@ -32,7 +32,6 @@ pub const NOTHING: Number = Number::MAX;
 /// Begins the ids of branches that are on the way to a fork of an earlier revision.
 pub const DRAFT: &[u8] = b"draft\0";
 
-/// An entry that is appended to the log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogEntry<'a> {
     pub kind: Kind,

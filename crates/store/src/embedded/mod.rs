@@ -80,7 +80,6 @@ pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage, salvage_backup};
 pub use salvage_branches::SalvagedBranch;
 
-/// The embedded store.
 pub struct Embedded {
     shared: Arc<Shared>,
     branches: Arc<Branches>,

@@ -10,9 +10,7 @@ use super::frame::{Kind, Record};
 use super::images::ImagesReader;
 use super::past::PastChanges;
 use super::state::State;
-use crate::contract::content::Image;
-use crate::contract::content::Number;
-use crate::contract::content::{LiveValue, Map};
+use crate::contract::content::{Image, LiveValue, Map, Number};
 use crate::contract::{Change, Revision};
 
 /// The state read so far.

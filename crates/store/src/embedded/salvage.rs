@@ -105,10 +105,7 @@ impl Default for Losses {
 
 impl Losses {
     fn add(&mut self, line: String) {
-        match self.lines.len() < limits::LOSSES_MAX {
-            true => self.lines.push(line),
-            false => self.more += 1,
-        }
+        if self.lines.len() < limits::LOSSES_MAX { self.lines.push(line) } else { self.more += 1 }
     }
 
     /// A part of a file, and the records that it seems to hold.

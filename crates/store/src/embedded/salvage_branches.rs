@@ -10,7 +10,6 @@ use super::replay::Replay;
 use crate::contract::content::{Image, LiveValue, Map, Number};
 use crate::contract::{Change, Entry, Revision, Snapshot};
 
-/// A branch of a damaged store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SalvagedBranch {
     /// Empty if the record with which it began is lost.
@@ -22,7 +21,6 @@ pub struct SalvagedBranch {
 }
 
 impl SalvagedBranch {
-    /// A branch of a store that is whole.
     pub fn whole(image: &Image) -> SalvagedBranch {
         let entry = |(key, live): (&Bytes, &LiveValue)| Entry {
             key: key.clone(),

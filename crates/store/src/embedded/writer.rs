@@ -42,7 +42,6 @@ pub struct Writer {
     /// Length of the complete frames in the file, in bytes.
     length: u64,
     head: Revision,
-    /// The last synced revision.
     synced: Revision,
     /// Whether a frame with the seal of `synced` has been appended.
     sealed: bool,

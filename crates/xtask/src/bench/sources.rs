@@ -9,11 +9,10 @@ use flate2::write::GzEncoder;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use super::Flags;
 use super::load::Samples;
 use super::process::{Launch, Server, memory_peak};
-use super::report;
 use super::row::{Goal, Row};
+use super::{Flags, report};
 
 /// Namespaces of a source.
 const NAMESPACES: usize = 20;

@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use base::clock;
 use base::digest::sha256_hex;
 use base::metrics::METRICS;
 use base::request::FeatureGates;
-use base::task;
+use base::{clock, task};
 
 use super::{ManifestFile, ManifestPlugin, Manifests, hash};
 use crate::admission::Admission;

@@ -21,7 +21,6 @@ use super::GROUP;
 pub use follow::ManifestDirectory;
 
 machinery::text_enum! {
-    /// A plugin that manifests configure.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ManifestPlugin {
         MutatingPolicies = "MutatingAdmissionPolicy",
@@ -31,7 +30,6 @@ machinery::text_enum! {
     }
 }
 
-/// A file of a directory of manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManifestFile {
     pub path: String,

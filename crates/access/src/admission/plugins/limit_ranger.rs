@@ -19,7 +19,6 @@ fn is_limited(call: &PluginRequest<'_>) -> bool {
     !is_pod_update && call.old().at(&["metadata", "deletionTimestamp"]).is_none()
 }
 
-/// The limits of one type in a LimitRange.
 fn limits_of(range: &Value, kind: &str) -> Vec<Value> {
     range.items_at(&["spec", "limits"]).iter().filter(|limit| limit.str_at(&["type"]) == kind).cloned().collect()
 }

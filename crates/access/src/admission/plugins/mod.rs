@@ -118,7 +118,6 @@ impl PluginRequest<'_> {
     }
 }
 
-/// How a plugin is implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Implementation {
     /// By the functions in its row of [`PLUGINS`].
@@ -159,7 +158,6 @@ impl Awaited {
     }
 }
 
-/// An admission plugin.
 struct Plugin {
     name: &'static str,
     /// Whether kube-apiserver enables it by default.

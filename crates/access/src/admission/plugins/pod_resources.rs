@@ -10,7 +10,6 @@ use super::{Decision, PluginRequest};
 /// The lists of containers in the spec of a Pod.
 pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Amounts of resources by their names.
 pub type Amounts = BTreeMap<String, Quantity>;
 
 /// The requests and limits of a container.
@@ -93,7 +92,6 @@ pub fn in_use(pod: &Value, field: Field) -> Amounts {
     sum
 }
 
-/// Amounts of the Pod itself.
 fn add_own(pod: &Value, field: Field, sum: &mut Amounts) {
     let is_supported = |name: &str| ["cpu", "memory"].contains(&name) || name.starts_with("hugepages-");
     let own = amounts(pod.at(&["spec", "resources", field.name()])).into_iter();

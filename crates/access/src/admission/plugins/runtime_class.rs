@@ -9,7 +9,6 @@ use super::{Decision, PluginRefusal, PluginRequest};
 const OVERHEAD: [&str; 2] = ["spec", "overhead"];
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// The class of a Pod, if it has one.
 fn class_of(call: &PluginRequest<'_>, pod: &Value) -> Result<Option<Value>, PluginRefusal> {
     let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
     match call.get("node.k8s.io", "runtimeclasses", name) {

@@ -2,7 +2,6 @@
 
 use super::{Implementation, PLUGINS};
 
-/// The flags that select plugins.
 #[derive(Clone, Debug, Default)]
 pub struct PluginFlags {
     pub enable: Vec<String>,

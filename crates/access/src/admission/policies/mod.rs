@@ -264,7 +264,6 @@ impl Policies {
         self.mutating.all(|snapshot| snapshot.bound.is_empty())
     }
 
-    /// The mutating policies of a write.
     pub fn mutating(&self, scope: SourceScope) -> EffectiveSources<PolicySnapshot> {
         self.mutating.in_force(scope)
     }

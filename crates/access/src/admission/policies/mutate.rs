@@ -269,7 +269,6 @@ enum Fault {
     Write(Status),
 }
 
-/// Applies one mutation to an object.
 fn apply_mutation<'p>(
     mutation: &'p Mutation,
     variables: &mut Activation<'p>,

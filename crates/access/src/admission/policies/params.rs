@@ -9,14 +9,12 @@ use resource::{Resource, Version};
 
 use crate::admission::ClusterState;
 
-/// `paramKind`.
 pub struct ParamKind {
     group: Text,
     version: Text,
     kind: Text,
 }
 
-/// `paramRef` of a binding.
 pub struct ParamRef {
     name: Text,
     namespace: Text,

@@ -94,7 +94,6 @@ impl HookKind {
     }
 }
 
-/// Webhooks by the name of their configuration.
 pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
 /// All webhooks: those configured in the API, which events keep up to date, and those configured in manifests.
@@ -105,7 +104,6 @@ pub struct Webhooks {
     client: Arc<Client>,
 }
 
-/// The mutating webhooks of one write.
 pub struct MutatingWebhooks<'a> {
     in_force: EffectiveSources<Configurations>,
     client: &'a Client,
@@ -334,7 +332,6 @@ impl Webhooks {
         self.mutating.all(OrdMap::is_empty)
     }
 
-    /// The mutating webhooks of a write.
     pub fn mutating(&self, scope: SourceScope) -> MutatingWebhooks<'_> {
         MutatingWebhooks { in_force: self.mutating.in_force(scope), client: &self.client }
     }

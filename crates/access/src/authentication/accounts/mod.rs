@@ -30,11 +30,9 @@ pub use secrets::{LAST_USED, Uses};
 
 /// The default issuer, by the convention of clusters.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// The issuer of tokens in Secrets.
 const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 /// Prefix of the claims of tokens in Secrets.
 const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
-/// The claim that names the realm of an account.
 const REALM_CLAIM: &str = "pintle.dev/realm";
 /// The accepted algorithms of signatures.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
@@ -306,10 +304,7 @@ impl Accounts {
         let is_ours = |claims: &Arc<AccountClaims>| {
             claims.issuer == SECRET_ISSUER || self.issuers.iter().any(|known| *known == claims.issuer)
         };
-        if claims.as_ref().is_ok_and(|claims| !is_ours(claims)) {
-            return None;
-        }
-        Some(claims.and_then(identify))
+        if claims.as_ref().is_ok_and(|claims| !is_ours(claims)) { None } else { Some(claims.and_then(identify)) }
     }
 
     /// Authenticates a token like [`Accounts::authenticate`]. If a new token is refused, another server may have issued it for an
@@ -327,10 +322,7 @@ impl Accounts {
         let now = clock::now_seconds();
         // older ones do not ask the store, so that a revoked token costs no more than another one
         let is_new = matches!(self.verified_claims(token), Some(Ok(claims)) if claims.is_new(now));
-        match is_new && objects.catch_up().await.is_ok() {
-            true => self.authenticate(objects, token, audiences),
-            false => found,
-        }
+        if is_new && objects.catch_up().await.is_ok() { self.authenticate(objects, token, audiences) } else { found }
     }
 
     /// Whether an issuer is one of the server, or of a realm.

@@ -177,7 +177,6 @@ fn claims_text<'a>(claims: &'a Value, name: &str) -> Result<&'a Text, String> {
 }
 
 impl Claims {
-    /// The user of verified claims.
     pub fn user(&self, claims: &Value) -> Result<User, String> {
         if let Mapping::Claim { name, .. } = &self.username
             && name == "email"
@@ -211,7 +210,6 @@ impl Claims {
     }
 }
 
-/// The value of the variable `user` in rules.
 fn user_variable_of(user: &User) -> Value {
     let list = |texts: &[Text]| -> Value { texts.iter().map(Value::from).collect() };
     let mut extra = Value::object();

@@ -106,7 +106,6 @@ enum Secret {
     Ec(EcdsaKeyPair),
 }
 
-/// A private key, which signs.
 #[derive(Debug)]
 pub struct SigningKey {
     secret: Secret,

@@ -2,8 +2,7 @@
 
 use super::{Clause, PRECISION_MAX, bytes};
 use crate::library::standard::plain;
-use crate::value::Val;
-use crate::value::time;
+use crate::value::{Val, time};
 use crate::work;
 
 pub(super) fn print(clause: Clause, value: &Val<'_>) -> Option<String> {

@@ -4,8 +4,7 @@ mod latest;
 
 use super::standard::{double_text, plain, type_name};
 use crate::limits::PRECISION_MAX;
-use crate::value::time;
-use crate::value::{Error, Result, Val};
+use crate::value::{Error, Result, Val, time};
 use crate::work;
 use machinery::value::quote;
 

@@ -14,7 +14,6 @@ use crate::runtime::block_on;
 use forms::Forms;
 use page::Surroundings;
 
-/// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportForm {
     Text,
@@ -69,7 +68,6 @@ fn expectation(text: &str) -> Result<Expectation, String> {
     Ok(Expectation { check: check.to_owned(), max })
 }
 
-/// The finding of a check.
 struct CheckFinding {
     agent: String,
     subject: String,

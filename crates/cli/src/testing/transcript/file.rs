@@ -42,7 +42,6 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout of a transcript.
     pub fn of(transcript: &Value) -> Layout {
         match (transcript.get("verbatim"), transcript.get("compact")) {
             (Some(_), _) => Layout::Verbatim,

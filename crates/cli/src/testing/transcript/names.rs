@@ -44,7 +44,6 @@ impl Placeholders {
         }
     }
 
-    /// Remembers a generated name.
     pub fn generated(&mut self, prefix: &str, name: &str) {
         self.generated.insert(name.to_owned(), prefix.to_owned());
     }

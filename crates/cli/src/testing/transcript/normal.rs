@@ -88,7 +88,6 @@ fn is_time(text: &str) -> bool {
     text.ends_with('Z') && machinery::time::parse_rfc3339(text).is_some()
 }
 
-/// Whether a text is a uid.
 pub fn is_uid(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     text.len() == UID_BYTES
@@ -98,7 +97,6 @@ pub fn is_uid(text: &str) -> bool {
         })
 }
 
-/// The text with a placeholder for each uid.
 fn without_uids(text: &str, names: &mut Placeholders) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -20,11 +20,9 @@ struct Known {
     versions: HashMap<String, Origin>,
     /// Uids, generated names and continue tokens.
     others: HashMap<String, Origin>,
-    /// The variable of each origin that is used.
     variables: BTreeMap<Origin, String>,
 }
 
-/// The transcript of recorded steps.
 pub fn transcript(name: &str, recorded: &[Value]) -> Value {
     let (mut known, mut names) = (Known::default(), Placeholders::numbered());
     let (mut steps, mut collects) = (vec![], vec![]);

@@ -24,7 +24,6 @@ fn annotation<'a>(pod: &'a Value, key: &str) -> Option<&'a str> {
     given(pod)?.get(key)?.as_str()
 }
 
-/// Validates the annotations of a Pod.
 pub fn check(pod: At) {
     check_at(pod, pod.field("metadata.annotations"));
 }
@@ -146,7 +145,6 @@ fn mismatch(profile: At, annotation: &str, word: &str) {
     }
 }
 
-/// The AppArmor profile that an annotation stands for.
 fn app_armor_profile(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),

@@ -67,7 +67,6 @@ fn many_indexes(job: At) {
     }
 }
 
-/// Warns about a Pod or a Pod template.
 fn of_template(pod: At) {
     let spec = pod.field("spec");
     former_labels(spec);

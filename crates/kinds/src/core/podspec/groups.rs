@@ -23,7 +23,6 @@ pub fn scheduling_group(spec: At) {
     group.forbidden_if(!spec.list("evictionResponders").is_empty(), "may not be set when evictionResponders is set");
 }
 
-/// The responders to the eviction of a Pod.
 pub fn eviction_responders(spec: At) {
     if !spec.field("evictionResponders").max_items(RESPONDERS_MAX) {
         return;

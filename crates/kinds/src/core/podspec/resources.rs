@@ -18,7 +18,6 @@ const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 /// Reports the errors of the name of a resource.
 type NameCheck = fn(&str, At);
 
-/// Validates the resources of a container.
 pub(super) fn resources(container: At, of_pod: &Claims<'_>) {
     claims(container.field("resources"), of_pod);
     amounts(container.field("resources"), container_resource);
@@ -174,7 +173,6 @@ fn is_divisible(amount: &Quantity, size: &str) -> bool {
     Quantity::parse(size).is_ok_and(|size| size.signum() > 0 && size.is_whole() && amount.is_multiple_of(&size))
 }
 
-/// Amounts by name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
 /// The maximum that the containers of a Pod need at a time: sidecars keep running, while the other init containers run

@@ -62,7 +62,6 @@ fn pod_term(term: At) {
     label_keys(term);
 }
 
-/// Validates a node selector.
 pub fn node_selector(selector: At) {
     selector.items_of("nodeSelectorTerms").for_each(|term| selector_term(term, Values::OfLabels));
 }

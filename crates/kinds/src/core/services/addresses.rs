@@ -39,10 +39,7 @@ pub fn complete(
         keep_allocated(spec, old);
     }
     match_lists(spec, old);
-    match is_external_name(spec) {
-        true => Ok(()),
-        false => complete_families(spec, old, families, release),
-    }
+    if is_external_name(spec) { Ok(()) } else { complete_families(spec, old, families, release) }
 }
 
 fn same(a: &Value, b: &Value, name: &str) -> bool {

@@ -54,7 +54,6 @@ pub fn validate(at: At) {
     traffic(spec);
 }
 
-/// Validates that a field has one of `values`.
 fn known(at: At, values: &[&str]) {
     at.shown_as_json().require_one_of(values);
 }
@@ -352,7 +351,6 @@ fn traffic(spec: At) {
     spec.field("trafficDistribution").one_of(&["PreferClose", "PreferSameZone", "PreferSameNode"]);
 }
 
-/// Validates a write to the status.
 pub fn validate_status(at: At) {
     let (ingress, balancer) = (at.field("status.loadBalancer.ingress"), at.field("status.loadBalancer"));
     if at.text("spec.type") != "LoadBalancer" && ingress.items().len() > 0 {

@@ -200,10 +200,7 @@ impl Piece {
         let (before, hole) = quoted.unwrap_or(("", hole));
         let (mut paths, mut absent) = (vec![], "");
         for part in hole.split('|') {
-            match part.starts_with('.') {
-                true => paths.push(JsonPath::parse(part)?),
-                false => absent = part,
-            }
+            if part.starts_with('.') { paths.push(JsonPath::parse(part)?) } else { absent = part }
         }
         Ok(Piece::Hole { before, paths, absent })
     }

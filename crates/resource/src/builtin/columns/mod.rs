@@ -29,10 +29,8 @@ impl BuiltInColumn {
     }
 }
 
-/// The description of columns that show the age.
 pub const AGE_DESCRIPTION: &str = "Time at which the server created the object, in UTC.";
 
-/// The description of columns that show the name.
 pub const NAME_DESCRIPTION: &str = "Name of the object, unique among the objects of its resource in one namespace.";
 
 const CREATED_AT: &str = "Created At";
@@ -119,7 +117,6 @@ impl ColumnTable {
         }
     }
 
-    /// The columns of a kind besides the name, in a release.
     pub fn of(&self, kind: TableName, release: Release) -> &[BuiltInColumn] {
         let is_served = |columns: &&KindColumns| columns.before.is_none_or(|before| release < before);
         self.of_kind(kind).find(is_served).map_or(&self.default, |columns| &columns.columns)

@@ -150,7 +150,6 @@ impl Conditional {
         Ok(Conditional { field, condition, finding: Finding::parse(of, finding)?, stage })
     }
 
-    /// Checks the rule in a struct.
     pub fn check(&self, at: At) {
         if !self.condition.iter().all(|term| term.holds(at)) {
             return;

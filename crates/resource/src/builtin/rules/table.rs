@@ -10,7 +10,6 @@ use super::super::source::{Line, Sources};
 use super::conditional::Conditional;
 use super::words::{self, Order, Rules};
 
-/// A Go struct with its rules.
 pub struct Ruled {
     pub name: &'static str,
     /// The fields in the order of the struct, including those of embedded structs.

@@ -38,7 +38,6 @@ impl Mismatch {
     }
 }
 
-/// Several errors as one text.
 pub(crate) fn errors_text(errors: &[Mismatch]) -> String {
     match errors {
         [one] => one.text(),

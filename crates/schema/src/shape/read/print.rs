@@ -10,7 +10,6 @@ pub(super) fn zero(shape: &Struct) -> Value {
     Value::Object(shape.fields().iter().filter_map(field).collect())
 }
 
-/// The absent fields that are nevertheless printed.
 pub(super) fn absent(fields: &[Field], out: &mut Vec<(Text, Value)>) {
     let always = fields.iter().filter(|field| field.print == Print::Always);
     out.extend(always.map(|field| (Text::new_static(field.name), zero_value(&field.shape))));

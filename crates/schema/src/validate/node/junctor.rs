@@ -43,10 +43,7 @@ impl<'n> Best<'n> {
     /// Adds the errors of the branch to the surrounding report.
     fn show(self, value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
         let Some((node, counted)) = self.0 else { return };
-        let shown = match report.is_counting() {
-            true => counted,
-            false => run(node, value, path, Report::within(report)),
-        };
+        let shown = if report.is_counting() { counted } else { run(node, value, path, Report::within(report)) };
         report.merge(shown);
     }
 }

@@ -7,11 +7,10 @@ use std::cell::OnceCell;
 use machinery::{Map, Value, work};
 
 use super::number;
-use crate::lists;
 use crate::path::Path;
 use crate::program::{Additional, Checks, Node, Types};
-use crate::ratchet;
 use crate::report::{Report, shown};
+use crate::{lists, ratchet};
 
 /// Units of work for checking one value.
 const CHECK_UNITS: u64 = 64;

@@ -237,7 +237,6 @@ impl Graph {
         self.lock().examining -= count;
     }
 
-    /// The tasks that are due by `now`.
     #[cfg(test)]
     pub fn take_by(&self, now: Instant) -> Vec<Task> {
         self.lock().take(usize::MAX, now).0

@@ -65,7 +65,6 @@ const ANY: [&str; 1] = ["*/*"];
 const STREAM_METHODS: [&str; 2] = ["get", "post"];
 const PROXY_METHODS: [&str; 7] = ["get", "post", "put", "delete", "head", "options", "patch"];
 
-/// The routes of a resource in one version.
 pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
     let resource = &served.resource;
     let names = GroupNames::new(&resource.group, &served.version.name);

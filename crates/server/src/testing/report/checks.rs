@@ -35,7 +35,6 @@ impl Check {
         Check::UnusedRules,
     ];
 
-    /// The name of the check in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Check::NoOpWrites => "noOpWrites",

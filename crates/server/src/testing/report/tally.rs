@@ -193,7 +193,6 @@ impl Tally {
         Some(self.agents.entry(name.clone()).or_default())
     }
 
-    /// Called when a request has ended.
     pub fn ended(&mut self, exchange: &Exchange, ending: &RequestEnding, now: Instant) {
         let is_full = self.bytes >= limits::REPORT_BYTES;
         if let Some(writes) = self.writes.as_mut().filter(|_| exchange.is_write()) {

@@ -15,7 +15,6 @@ use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::Change;
 use crate::verbs::context::Context;
 
-/// The budgets that select a Pod.
 pub fn of(context: &Context, pod: &Value) -> Vec<Value> {
     let Some(budgets) = context.registry.get("policy", "poddisruptionbudgets") else { return vec![] };
     let (root, _) = budgets.collection.latest();

@@ -150,7 +150,6 @@ fn profile_type(owner: &Value, field: &str) -> Option<String> {
     Some(owner.at(&["securityContext", field])?.str_at(&["type"]).to_owned())
 }
 
-/// The annotations of a Pod with their texts.
 fn annotations(pod: Pod<'_>) -> impl Iterator<Item = (&str, &str)> {
     let all = pod.annotations.as_object().into_iter().flat_map(|all| all.iter());
     all.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))

@@ -15,7 +15,6 @@ const KIND: ConfigurationKind = ConfigurationKind {
     unknown_fields: UnknownFields::Refused,
 };
 
-/// The configuration of the plugin.
 #[derive(Clone, Debug, Default)]
 pub struct PodSecurity {
     pub(super) defaults: SecurityPolicy,

@@ -13,7 +13,6 @@ pub fn name(container: &Value) -> &str {
     container.str_at(&["name"])
 }
 
-/// The names of the containers that satisfy a predicate.
 pub fn container_names(spec: &Value, predicate: impl Fn(&Value) -> bool) -> Vec<&str> {
     all_containers(spec).filter(|container| predicate(container)).map(name).collect()
 }

@@ -15,7 +15,6 @@ struct Alike {
     count: usize,
 }
 
-/// The warnings about the Pods of a namespace.
 pub fn warnings(call: &PluginRequest<'_>, namespace: &str, level: LevelVersion) -> Vec<String> {
     let pods = pods(call);
     let checked = pods.len().min(limits::POD_SECURITY_PODS_MAX);

@@ -6,9 +6,8 @@ mod containers;
 mod existing;
 mod policy;
 
-use machinery::Value;
 use machinery::status::aggregate;
-use machinery::{FieldError, Status};
+use machinery::{FieldError, Status, Value};
 
 use super::{Decision, Handled, PluginRequest};
 pub use configuration::PodSecurity;
@@ -53,7 +52,6 @@ pub fn validate(call: &PluginRequest<'_>) -> Decision {
     }
 }
 
-/// The policy of a namespace, and the errors of its labels.
 fn policy_of(call: &PluginRequest<'_>, namespace: &Value) -> (SecurityPolicy, Vec<FieldError>) {
     let labels = namespace.at(&["metadata", "labels"]).unwrap_or(&Value::Null);
     call.settings.pod_security.defaults.with(labels)
@@ -166,7 +164,6 @@ fn validate_template(call: &PluginRequest<'_>) -> Decision {
     }
 }
 
-/// The policy of the namespace of a write.
 fn policy_of_namespace(call: &PluginRequest<'_>) -> Result<(SecurityPolicy, Vec<FieldError>), Status> {
     let name = call.attributes.namespace.as_str();
     let namespace = call.get("", "namespaces", name);

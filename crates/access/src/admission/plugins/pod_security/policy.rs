@@ -32,13 +32,9 @@ pub fn parse_version(text: &str) -> Result<Version, &'static str> {
     }
     let digits = text.strip_prefix("v1.").ok_or(WRONG)?;
     let is_number = digits.bytes().all(|digit| digit.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    if !is_number {
-        return Err(WRONG);
-    }
-    digits.parse().map(Some).map_err(|_| WRONG)
+    if is_number { digits.parse().map(Some).map_err(|_| WRONG) } else { Err(WRONG) }
 }
 
-/// A level in a version of the standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelVersion {
     pub level: SecurityLevel,
