@@ -42,7 +42,7 @@ pub use access::authorization::{
 use base::metrics::{METRICS, Reload};
 pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
-pub use base::webhook::{Address, Egress, EgressNetwork, Identity, Remote, RemoteEndpoint};
+pub use base::webhook::{Address, Egress, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
