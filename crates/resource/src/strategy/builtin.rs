@@ -64,7 +64,7 @@ impl Strategy for BuiltInStrategy {
         let warnings = row.warnings(&row.checked_form(object), None, self.0.release());
         // where the gate is on, a new object is refused instead
         let reserved =
-            row.reserved_name_warning(object, gates).filter(|_| !gates.admission_manifests());
+            row.reserved_name_warning(object, gates).filter(|_| !gates.has(base::request::Feature::AdmissionManifests));
         reserved.into_iter().chain(warnings).collect()
     }
 
