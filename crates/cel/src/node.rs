@@ -157,36 +157,18 @@ pub(crate) struct Quantifier {
     pub decisive: bool,
 }
 
-/// A comparison.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {
-    Less,
-    LessEquals,
-    Greater,
-    GreaterEquals,
+machinery::text_enum! {
+    /// A comparison, by the name of its function.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Order {
+        Less = "_<_",
+        LessEquals = "_<=_",
+        Greater = "_>_",
+        GreaterEquals = "_>=_",
+    }
 }
 
 impl Order {
-    pub(crate) fn of(function: &str) -> Option<Order> {
-        Some(match function {
-            "_<_" => Order::Less,
-            "_<=_" => Order::LessEquals,
-            "_>_" => Order::Greater,
-            "_>=_" => Order::GreaterEquals,
-            _ => return None,
-        })
-    }
-
-    /// The name of its function.
-    pub(crate) fn function(self) -> &'static str {
-        match self {
-            Order::Less => "_<_",
-            Order::LessEquals => "_<=_",
-            Order::Greater => "_>_",
-            Order::GreaterEquals => "_>=_",
-        }
-    }
-
     pub(crate) fn holds(self, found: std::cmp::Ordering) -> bool {
         match self {
             Order::Less => found.is_lt(),

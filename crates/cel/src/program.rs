@@ -322,7 +322,7 @@ impl Lowering<'_> {
             _ => {}
         }
         let cost = only.map_or_else(|| registry().costs_of(function), |o| &o.definition.costs).charge;
-        if let Some(order) = Order::of(function) {
+        if let Some(order) = Order::parse(function) {
             let sides = <[Node; 2]>::try_from(nodes).map_err(|_| Error::overload())?;
             return Ok(Node::Order { sides: Box::new(sides), order, cost });
         }

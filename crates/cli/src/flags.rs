@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use server::EgressNetwork;
 
 use crate::backups::ScheduleFlags;
 use crate::captures::ClockFlag;
@@ -612,7 +611,7 @@ pub struct Serve {
         env = "PINTLE_WORKSPACE_EGRESS",
         help_heading = "Serving"
     )]
-    pub workspace_egress: Vec<EgressNetwork>,
+    pub workspace_egress: Vec<machinery::network::Network>,
 
     /// Serve objects of testing.pintle.dev/v1alpha1, with which clients make requests of others fail and hold the events of their
     /// watches; for tests of controllers. Not with a --bind-address that other machines reach.

@@ -116,9 +116,7 @@ impl Kubeconfig {
         let mut cluster = self.named("clusters", context.str_at(&["cluster"]))?.get("cluster")?.clone();
         let user = self.named("users", context.str_at(&["user"]))?.get("user")?.clone();
         cluster.set_at(&["server"], Value::from(url));
-        if !host.is_empty() {
-            cluster.set_at(&["tls-server-name"], Value::from(host));
-        }
+        cluster.put_text(&["tls-server-name"], host);
         Some(Kubeconfig(server::kubeconfig(name, cluster, user)))
     }
 

@@ -492,7 +492,7 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
         return Err("--encryption-provider-config-automatic-reload: needs --encryption-provider-config".to_owned());
     }
     let etcd = || {
-        let form = if gates.cbor() { CustomForm::Cbor } else { CustomForm::Json };
+        let form = if gates.has(server::Feature::Cbor) { CustomForm::Cbor } else { CustomForm::Json };
         let server = etcd::Server { directory: &flags.data_dir, event_ttl: flags.event_ttl, form };
         etcd::storage(&flags.etcd, Some(&server))
     };

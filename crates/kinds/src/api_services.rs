@@ -14,9 +14,7 @@ fn api_service(group: &str, version: &str, managed: &str) -> Value {
         "version": version, "groupPriorityMinimum": (i64::from(CATALOGUE.group_priority(group))),
         "versionPriority": (CATALOGUE.version_priority(group, version))
     });
-    if !group.is_empty() {
-        spec.set_at(&["group"], Value::from(group));
-    }
+    spec.put_text(&["group"], group);
     let labels: Value = [(MANAGED, Value::from(managed))].into();
     json!({"metadata": {"name": (format!("{version}.{group}")), "labels": labels}, "spec": spec})
 }

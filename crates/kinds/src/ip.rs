@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use std::net::IpAddr;
 
+use machinery::network::Network;
 use machinery::{Release, value::quote};
 
 use schema::at::At;
@@ -42,44 +43,13 @@ pub fn parse(text: &str) -> Option<IpAddr> {
     format!("{head}{tail}").parse::<IpAddr>().ok().map(|address| address.to_canonical())
 }
 
-/// A network in CIDR notation. The bits after the prefix are kept as they were given.
-pub struct Cidr {
-    pub address: IpAddr,
-    pub bits: u8,
-}
-
-impl Cidr {
-    pub fn parse(text: &str) -> Option<Cidr> {
-        let (address, bits) = text.split_once('/')?;
-        let mapped = address.contains(':') && address.contains('.');
-        let address = parse(address).filter(|_| !mapped)?;
-        let max = if address.is_ipv4() { 32 } else { 128 };
-        let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = bits.parse().ok().filter(|bits| digits && *bits <= max)?;
-        Some(Cidr { address, bits })
-    }
-
-    /// The network with its host bits cleared.
-    pub fn network(&self) -> Cidr {
-        let address = match self.address {
-            IpAddr::V4(v4) => IpAddr::from((u32::from(v4) & high_bits(self.bits, 32) as u32).to_be_bytes()),
-            IpAddr::V6(v6) => IpAddr::from((u128::from(v6) & high_bits(self.bits, 128)).to_be_bytes()),
-        };
-        Cidr { address, bits: self.bits }
-    }
-}
-
-impl std::fmt::Display for Cidr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-/// The highest `count` of `width` bits.
-fn high_bits(count: u8, width: u8) -> u128 {
-    let all = u128::MAX >> (128 - u32::from(width));
-    let low = all.checked_shr(u32::from(count)).unwrap_or(0);
-    all ^ low
+/// Parses a network in CIDR notation, with an address as [`parse`] accepts it.
+pub fn parse_network(text: &str) -> Option<Network> {
+    let (address, bits) = text.split_once('/')?;
+    let mapped = address.contains(':') && address.contains('.');
+    let address = parse(address).filter(|_| !mapped)?;
+    let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
+    Network::new(address, bits.parse().ok().filter(|_| digits)?)
 }
 
 /// Whether leading zeros, IPv4-mapped addresses, and CIDRs with bits after the prefix are errors.
@@ -107,12 +77,12 @@ pub fn cidr(at: At, text: &str, before: &HashSet<&str>, release: Release) {
     if before.contains(text) {
         return;
     }
-    let why = match (Cidr::parse(text), strict_address(text)) {
+    let why = match (parse_network(text), strict_address(text)) {
         (None, _) => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
         _ if !is_strict(release) => return,
         (_, None) => "must not have leading 0s in IP or prefix length",
         (_, Some(address)) if address.to_canonical() != address => "must not have an IPv4-mapped IPv6 address",
-        (Some(cidr), _) if cidr.network().address != cidr.address => "must not have bits set beyond the prefix length",
+        (Some(cidr), _) if cidr.masked() != cidr => "must not have bits set beyond the prefix length",
         _ => return,
     };
     at.shown_as_text(text).invalid(why);
@@ -165,12 +135,11 @@ pub fn warn_address(at: At) {
 /// Warns about a CIDR in a non-canonical form.
 pub fn warn_cidr(at: At) {
     let text = at.as_text();
-    let Some(cidr) = Cidr::parse(text) else { return };
-    let (given, network) = (quote(text), cidr.network());
-    let is_ambiguous = network.address != cidr.address;
+    let Some(cidr) = parse_network(text) else { return };
+    let (given, network) = (quote(text), cidr.masked());
+    let is_ambiguous = network != cidr;
     if is_ambiguous {
-        let one = Cidr { address: cidr.address, bits: if cidr.address.is_ipv4() { 32 } else { 128 } };
-        let (network, one) = (quote(&network.to_string()), quote(&one.to_string()));
+        let (network, one) = (quote(&network.to_string()), quote(&Network::of_one(cidr.address).to_string()));
         at.warn(format!("CIDR value {given} is ambiguous in this context (should be {network} or {one}?)"));
     }
     match strict_address(text) {
@@ -216,7 +185,7 @@ mod tests {
             ("10.0.0.0", None),
             ("10.0.0.0/+8", None),
         ] {
-            assert_eq!(Cidr::parse(text).map(|cidr| cidr.network().to_string()).as_deref(), want, "{text}");
+            assert_eq!(parse_network(text).map(|cidr| cidr.masked().to_string()).as_deref(), want, "{text}");
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod field;
 pub mod jsonpath;
 mod limits;
 pub mod names;
+pub mod network;
 pub mod patch;
 pub mod priority;
 pub mod protobuf;

@@ -14,7 +14,7 @@ const STORAGE_PREFIX: &str = "/registry";
 
 impl Resource {
     fn has_corrupt_objects(&self) -> bool {
-        self.is_custom() && self.gates.unsafe_deletion()
+        self.is_custom() && self.gates.has(base::request::Feature::UnsafeDeletion)
     }
 
     /// The error of a get or a delete of an object that cannot be read.

@@ -40,9 +40,9 @@ pub use access::authorization::{
     parse_configuration as parse_authorization,
 };
 use base::metrics::{METRICS, Reload};
-pub use base::request::{FeatureGates, User};
+pub use base::request::{Feature, FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
-pub use base::webhook::{Address, Egress, EgressNetwork, Identity, Remote, RemoteEndpoint};
+pub use base::webhook::{Address, Egress, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

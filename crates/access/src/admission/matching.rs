@@ -194,7 +194,7 @@ pub fn scope_of_policies(attributes: &Attributes<'_>) -> Option<SourceScope> {
 /// The webhooks that see a write. With the feature gate ExcludeAdmissionWebhookVirtualResources, no webhook sees
 /// reviews. Only webhooks from manifests see writes of policies and webhook configurations.
 pub fn scope_of_webhooks(attributes: &Attributes<'_>) -> Option<SourceScope> {
-    let sees_reviews = !attributes.resource.gates.webhooks_without_reviews();
+    let sees_reviews = !attributes.resource.gates.has(base::request::Feature::WebhooksWithoutReviews);
     let plural = attributes.plural().as_str();
     let is_configuration = POLICIES.contains(&plural) || WEBHOOKS.contains(&plural);
     let scope = if is_configuration && attributes.group() == GROUP { SourceScope::Manifests } else { SourceScope::All };

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use base::request::{RequestInfo, User};
-use machinery::{Map, Text, Value, time};
+use machinery::{Map, Text, Value, json, time};
 
 use crate::limits;
 
@@ -71,24 +71,16 @@ pub struct Record {
     took: [Duration; Layer::ALL.len()],
 }
 
-/// A layer whose latency is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
-    Authentication,
-    Authorization,
-    Queue,
-    MutatingWebhooks,
-    ValidatingWebhooks,
-}
-
-impl Layer {
-    const ALL: [(Layer, &'static str); 5] = [
-        (Layer::Authentication, "authentication"),
-        (Layer::Authorization, "authorization"),
-        (Layer::Queue, "apf-queue-wait"),
-        (Layer::MutatingWebhooks, "mutating-webhook"),
-        (Layer::ValidatingWebhooks, "validating-webhook"),
-    ];
+machinery::text_enum! {
+    /// A layer whose latency is recorded.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Layer {
+        Authentication = "authentication",
+        Authorization = "authorization",
+        Queue = "apf-queue-wait",
+        MutatingWebhooks = "mutating-webhook",
+        ValidatingWebhooks = "validating-webhook",
+    }
 }
 
 fn truncated_agent(agent: &str) -> String {
@@ -135,9 +127,9 @@ impl Record {
             ("sourceIPs", subject.sources.iter().map(|source| Value::from(source.to_string())).collect()),
             ("userAgent", Value::from(truncated_agent(subject.agent))),
         ] {
-            let is_empty = value == Value::from("") || value == Value::Array(vec![]);
-            // the only one of them that Go encodes when it is empty
-            if !is_empty || key == "verb" {
+            // in Go, all but the verb are `omitempty`
+            let is_omitted = key != "verb" && (value == Value::from("") || value == Value::Array(vec![]));
+            if !is_omitted {
                 common.insert(key, value);
             }
         }
@@ -176,7 +168,7 @@ impl Record {
             return;
         }
         let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        let layers = Layer::ALL.map(|(layer, name)| (name, nanos(self.took[layer as usize])));
+        let layers = Layer::ALL.map(|layer| (layer.as_str(), nanos(self.took[layer as usize])));
         for (name, nanoseconds) in layers.into_iter().chain([("total", total)]).filter(|(_, time)| *time > 0) {
             let key = format!("apiserver.latency.k8s.io/{name}");
             self.annotate(key.into(), machinery::time::duration(nanoseconds).into());
@@ -204,11 +196,9 @@ impl Record {
 
     pub fn panicked(&mut self) {
         self.code = 500;
-        let fields = [("metadata", Value::object()), ("status", Value::from("Failure")), ("code", Value::Int(500))];
-        let mut status: Value = fields.into();
-        status.set_at(&["message"], Value::from("APIServer panic'd"));
-        status.set_at(&["reason"], Value::from("InternalError"));
-        self.status = Some(status);
+        self.status = Some(json!({
+            "metadata": {}, "status": "Failure", "message": "APIServer panic'd", "reason": "InternalError", "code": 500
+        }));
     }
 
     pub fn event(&self, stage: Stage, now_micros: i64) -> Value {
@@ -226,9 +216,7 @@ impl Record {
         }
         if stage != Stage::RequestReceived {
             let mut status = self.status.clone().unwrap_or_else(|| [("metadata", Value::object())].into());
-            if !self.message.is_empty() {
-                status.set_at(&["message"], Value::from(self.message.as_str()));
-            }
+            status.put_text(&["message"], self.message.as_str());
             status.set_at(&["code"], Value::Int(i64::from(self.code)));
             out.insert("responseStatus", status);
             for (key, object) in [("requestObject", &self.request), ("responseObject", &self.response)] {

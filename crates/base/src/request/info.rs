@@ -5,48 +5,21 @@ use machinery::{Text, url};
 use super::options::ListOptions;
 use super::query::Query;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
-    /// The deprecated proxy form of a path.
-    Proxy,
-    /// A method without a verb, such as OPTIONS.
-    None,
-}
-
-impl Verb {
-    /// The verbs of requests for resources.
-    pub const ALL: [Verb; 8] = [
-        Verb::Get,
-        Verb::List,
-        Verb::Watch,
-        Verb::Create,
-        Verb::Update,
-        Verb::Patch,
-        Verb::Delete,
-        Verb::DeleteCollection,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verb::Get => "get",
-            Verb::List => "list",
-            Verb::Watch => "watch",
-            Verb::Create => "create",
-            Verb::Update => "update",
-            Verb::Patch => "patch",
-            Verb::Delete => "delete",
-            Verb::DeleteCollection => "deletecollection",
-            Verb::Proxy => "proxy",
-            Verb::None => "",
-        }
+machinery::text_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verb {
+        Get = "get",
+        List = "list",
+        Watch = "watch",
+        Create = "create",
+        Update = "update",
+        Patch = "patch",
+        Delete = "delete",
+        DeleteCollection = "deletecollection",
+        /// The deprecated proxy form of a path.
+        Proxy = "proxy",
+        /// A method without a verb, such as OPTIONS.
+        None = "",
     }
 }
 

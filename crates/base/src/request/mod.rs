@@ -6,7 +6,7 @@ mod options;
 mod query;
 mod user;
 
-pub use gates::FeatureGates;
+pub use gates::{Feature, FeatureGates};
 pub use info::{RequestInfo, Verb};
 pub use options::{
     DeleteOptions, FieldValidation, IGNORE_READ_ERRORS, ListOptions, VersionMatch, WriteOptions, WriteVerb,

@@ -7,8 +7,8 @@ use machinery::selector::{FieldSelector, LabelSelector};
 use machinery::{Status, Text, Value};
 use schema::shape;
 
-use super::FeatureGates;
 use super::query::Query;
+use super::{Feature, FeatureGates};
 use crate::limits;
 
 /// `fieldValidation`: how unknown and duplicate fields are treated.
@@ -172,7 +172,7 @@ impl ListOptions {
         if !query.flag("watch") {
             return ListOptions::of_list(query);
         }
-        ListOptions::parse(query, |options, given| options.watch_errors(given, gates.watch_list()))
+        ListOptions::parse(query, |options, given| options.watch_errors(given, gates.has(Feature::WatchList)))
     }
 
     /// Reads the query; `check` has the rules of the verb for `resourceVersionMatch`.
@@ -314,7 +314,7 @@ impl DeleteOptions {
             dry_run: false,
             ignore_read_errors: query.has(IGNORE_READ_ERRORS)
                 && query.flag(IGNORE_READ_ERRORS)
-                && gates.unsafe_deletion(),
+                && gates.has(Feature::UnsafeDeletion),
             has_preconditions: ["uid", "resourceVersion"]
                 .iter()
                 .any(|name| query.get(name).is_some_and(|v| !v.is_empty())),
@@ -346,7 +346,7 @@ impl DeleteOptions {
             orphan_dependents: given.get("orphanDependents").and_then(Value::as_bool),
             propagation_policy: text(&["propagationPolicy"]),
             dry_run: false,
-            ignore_read_errors: given.is_true_at(&[IGNORE_READ_ERRORS]) && gates.unsafe_deletion(),
+            ignore_read_errors: given.is_true_at(&[IGNORE_READ_ERRORS]) && gates.has(Feature::UnsafeDeletion),
             has_preconditions: given.get("preconditions").is_some(),
         };
         let dry_run = given.items_at(&["dryRun"]);

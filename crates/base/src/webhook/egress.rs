@@ -6,6 +6,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use machinery::network::Network;
+
 /// The networks that calls may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Egress {
@@ -13,46 +15,7 @@ pub enum Egress {
     All,
     /// All but the host itself, its links, and groups of hosts.
     OtherHosts,
-    Networks(Arc<[EgressNetwork]>),
-}
-
-/// A network in CIDR notation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EgressNetwork {
-    address: IpAddr,
-    bits: u32,
-}
-
-impl std::str::FromStr for EgressNetwork {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<EgressNetwork, String> {
-        let parsed = || {
-            let (address, bits) = text.split_once('/')?;
-            let (address, bits) = (address.parse::<IpAddr>().ok()?, bits.parse::<u32>().ok()?);
-            (bits <= length(address)).then_some(EgressNetwork { address, bits })
-        };
-        parsed().ok_or_else(|| format!("{text:?} is no network in CIDR notation, such as 10.0.0.0/8"))
-    }
-}
-
-fn length(address: IpAddr) -> u32 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// The bits of an address, at the upper end.
-fn upper_bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => u128::from(u32::from(v4)) << 96,
-        IpAddr::V6(v6) => u128::from(v6),
-    }
-}
-
-impl EgressNetwork {
-    fn holds(&self, address: IpAddr) -> bool {
-        let differing = upper_bits(self.address) ^ upper_bits(address);
-        self.address.is_ipv4() == address.is_ipv4() && differing.leading_zeros() >= self.bits
-    }
+    Networks(Arc<[Network]>),
 }
 
 impl Egress {
@@ -162,7 +125,7 @@ mod tests {
             assert_eq!(networks(texts).allows(target), allowed, "{texts:?} {address}");
         }
         for wrong in ["", "10.0.0.0", "10.0.0.0/33", "10.0.0/8", "::/129", "x/8", "10.0.0.0/-1"] {
-            assert!(wrong.parse::<EgressNetwork>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
     }
 }

@@ -30,7 +30,7 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::{limits, task, wording};
 pub use backend::Backend;
 use connect::{Connection, Connector, SendError};
-pub use egress::{Egress, EgressNetwork};
+pub use egress::Egress;
 pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
 pub use service::{Address, Services, Unresolved};

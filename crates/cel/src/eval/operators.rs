@@ -60,8 +60,8 @@ impl<'a> Frame<'a> {
         let right = self.absorbable(&sides[1])?;
         match (left, right) {
             (Ok(left), Ok(right)) => {
-                let found = compare(&left, &right)
-                    .map_err(|error| super::calls::named_operation(error, order.function(), &left));
+                let found =
+                    compare(&left, &right).map_err(|error| super::calls::named_operation(error, order.as_str(), &left));
                 self.charge(cost.of_call(&[left, right], None))?;
                 found.map(|found| Val::Bool(order.holds(found)))
             }

@@ -1,8 +1,9 @@
 //! The functions of IP addresses and networks. Predicates of addresses are those of Go's `net/netip`.
 
-use crate::value::net::{Cidr, Ip, parse_cidr, parse_ip};
+use crate::value::net::{Ip, parse_cidr, parse_ip};
 use crate::value::{Error, Opaque, Result, Val};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use machinery::network::Network;
+use std::net::IpAddr;
 
 fn text<'v>(args: &'v [Val<'_>]) -> Result<&'v str> {
     if let [Val::String(text)] = args { Ok(text) } else { Err(Error::overload()) }
@@ -18,7 +19,7 @@ fn address(value: Option<&Val<'_>>) -> Result<IpAddr> {
     if let Opaque::Ip(ip) = &**opaque { Ok(ip.0) } else { Err(Error::overload()) }
 }
 
-fn network(value: Option<&Val<'_>>) -> Result<Cidr> {
+fn network(value: Option<&Val<'_>>) -> Result<Network> {
     let Some(Val::Opaque(opaque)) = value else { return Err(Error::overload()) };
     if let Opaque::Cidr(cidr) = &**opaque { Ok(*cidr) } else { Err(Error::overload()) }
 }
@@ -63,6 +64,7 @@ overloads! {
     is_link_local_multicast: [value] => Ok(Val::Bool(link_local_multicast(address(Some(value))?)));
     is_link_local_unicast: [value] => Ok(Val::Bool(link_local_unicast(address(Some(value))?)));
     is_global_unicast: [value] => Ok(Val::Bool(global_unicast(address(Some(value))?)));
+    masked: args => Ok(Val::opaque(Opaque::Cidr(network(args.first())?.masked())));
     prefix_length: args => Ok(Val::Int(network(args.first())?.bits.into()));
 }
 
@@ -73,7 +75,7 @@ pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Some(Val::String(text)) => parse_ip(text).map_err(|_| Error::overload())?.0,
         other => address(other)?,
     };
-    Ok(Val::Bool(cidr.contains(address)))
+    Ok(Val::Bool(cidr.holds(address)))
 }
 
 pub fn contains_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -82,15 +84,5 @@ pub fn contains_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Some(Val::String(text)) => parse_cidr(text).map_err(|error| doubled(&error))?,
         other => network(other)?,
     };
-    Ok(Val::Bool(cidr.bits <= other.bits && cidr.contains(other.address)))
-}
-
-pub fn masked<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let cidr = network(args.first())?;
-    let bits = Cidr::masked_bits(cidr.address, cidr.bits);
-    let address = match cidr.address {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from(bits as u32)),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from(bits)),
-    };
-    Ok(Val::opaque(Opaque::Cidr(Cidr { address, bits: cidr.bits })))
+    Ok(Val::Bool(cidr.bits <= other.bits && cidr.holds(other.address)))
 }

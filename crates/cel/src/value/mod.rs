@@ -26,7 +26,8 @@ use std::rc::Rc;
 
 use authorization::Authorization;
 use format::Format;
-use net::{Cidr, Ip};
+use machinery::network::Network;
+use net::Ip;
 use semver::Version;
 
 pub use configuration::{Configuration, Foreign};
@@ -146,7 +147,7 @@ pub enum Opaque {
     /// An IP address.
     Ip(Ip),
     /// A range of IP addresses.
-    Cidr(Cidr),
+    Cidr(Network),
     /// A semantic version.
     Semver(Version),
     /// A named format.
@@ -333,7 +334,7 @@ impl<'a> Val<'a> {
             Val::Optional(Some(value)) => value.cost_size(),
             Val::Opaque(opaque) => match &**opaque {
                 Opaque::Ip(ip) => ip.bytes_len(),
-                Opaque::Cidr(cidr) => cidr.bytes_len(),
+                Opaque::Cidr(network) => u64::from(network.bits).div_ceil(8),
                 _ => 1,
             },
             _ => 1,

@@ -1,6 +1,7 @@
 //! IP addresses and networks, with the parser and the messages of Go's `net/netip`.
 
 use super::{Error, Result};
+use machinery::network::Network;
 use machinery::value::quote;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,50 +9,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip(pub(crate) IpAddr);
 
-/// A network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
-    pub(crate) address: IpAddr,
-    pub(crate) bits: u8,
-}
-
 impl std::fmt::Display for Ip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::fmt::Display for Cidr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
 impl Ip {
     pub(crate) fn bytes_len(self) -> u64 {
         if self.0.is_ipv4() { 4 } else { 16 }
-    }
-}
-
-impl Cidr {
-    pub(crate) fn bytes_len(self) -> u64 {
-        u64::from(self.bits).div_ceil(8)
-    }
-
-    pub(crate) fn bits_max(address: IpAddr) -> u8 {
-        if address.is_ipv4() { 32 } else { 128 }
-    }
-
-    pub(crate) fn masked_bits(address: IpAddr, bits: u8) -> u128 {
-        match address {
-            IpAddr::V4(v4) => u128::from(u32::from(v4) & u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0)),
-            IpAddr::V6(v6) => u128::from(v6) & u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0),
-        }
-    }
-
-    pub(crate) fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4()
-            && Cidr::masked_bits(self.address, self.bits) == Cidr::masked_bits(address, self.bits)
     }
 }
 
@@ -220,7 +186,7 @@ pub(crate) fn parse_ip(text: &str) -> Result<Ip> {
 }
 
 /// `netip.ParsePrefix`.
-pub(crate) fn parse_prefix(text: &str) -> Parsed<Cidr> {
+pub(crate) fn parse_prefix(text: &str) -> Parsed<Network> {
     let fail = |message: &str| Err(format!("netip.ParsePrefix({}): {message}", quote(text)));
     let Some((address, bits)) = text.rsplit_once('/') else { return fail("no '/'") };
     let (address, zone) = match parse_address(address) {
@@ -234,13 +200,11 @@ pub(crate) fn parse_prefix(text: &str) -> Parsed<Cidr> {
     if bits.len() > 1 && !bits.starts_with(|c: char| ('1'..='9').contains(&c)) || !digits {
         return fail(&format!("bad bits after slash: {}", quote(bits)));
     }
-    match bits.parse::<u8>() {
-        Ok(bits) if bits <= Cidr::bits_max(address) => Ok(Cidr { address, bits }),
-        _ => fail("prefix length out of range"),
-    }
+    let network = bits.parse().ok().and_then(|bits| Network::new(address, bits));
+    network.map_or_else(|| fail("prefix length out of range"), Ok)
 }
 
-pub(crate) fn parse_cidr(text: &str) -> Result<Cidr> {
+pub(crate) fn parse_cidr(text: &str) -> Result<Network> {
     let cidr = parse_prefix(text)
         .map_err(|error| Error::new(format!("network address parse error during conversion from string: {error}")))?;
     if is_mapped(cidr.address) {

@@ -198,10 +198,7 @@ impl State {
             object = old.clone().unwrap_or_default();
             status.into_iter().for_each(|status| object.set_at(&["status"], status));
         } else if version.at(&["subresources", "status"]).is_some() {
-            match old.as_ref().and_then(|old| old.get("status")) {
-                Some(status) => object.set_at(&["status"], status.clone()),
-                None => drop(object.remove_at(&["status"])),
-            }
+            object.put_at(&["status"], old.as_ref().and_then(|old| old.get("status")).cloned());
         }
         default(&mut object, version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));
         let place = Node::of(version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null));

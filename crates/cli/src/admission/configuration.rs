@@ -7,7 +7,7 @@ use base::configuration::{ConfigurationKind, UnknownFields};
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use machinery::value::quote;
-use server::{EnabledPlugins, FeatureGates, ManifestPlugin, PodSecurity};
+use server::{EnabledPlugins, Feature, FeatureGates, ManifestPlugin, PodSecurity};
 
 use crate::files::read_yaml;
 
@@ -68,7 +68,7 @@ impl PluginConfigurations {
             self.without_effect.push(name.to_owned());
         }
         // without its gate, the plugin does nothing
-        let runs = known != ManifestPlugin::MutatingPolicies || gates.is_on("MutatingAdmissionPolicy");
+        let runs = known != ManifestPlugin::MutatingPolicies || gates.has(Feature::MutatingAdmissionPolicy);
         self.directories.extend(directory.filter(|_| runs).map(|directory| (known, directory)));
         Ok(())
     }
@@ -108,7 +108,7 @@ fn invalid(field: &str, value: &str, why: &str) -> String {
 }
 
 fn check_directory(directory: &str, gates: &FeatureGates) -> Result<(), String> {
-    if !gates.admission_manifests() {
+    if !gates.has(Feature::AdmissionManifests) {
         let why = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled";
         return Err(FieldError::forbidden(&FieldPath::new(DIRECTORY), why).to_string());
     }

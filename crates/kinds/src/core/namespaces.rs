@@ -41,9 +41,7 @@ pub fn default(object: &mut Value) {
         object.set_at(&["status", "phase"], Value::from("Active"));
     }
     let name = object.str_at(&["metadata", "name"]).to_owned();
-    if !name.is_empty() {
-        object.set_at(&["metadata", "labels", "kubernetes.io/metadata.name"], Value::from(name));
-    }
+    object.put_text(&["metadata", "labels", "kubernetes.io/metadata.name"], &name);
 }
 
 /// Validates the finalizers of a namespace's spec. Errors of a new namespace leave out the index.

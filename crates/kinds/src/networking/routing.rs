@@ -3,7 +3,7 @@
 use machinery::field::FieldPath;
 use machinery::{Value, json, names};
 
-use crate::ip::Cidr;
+use crate::ip::parse_network;
 use crate::rule_checks::{self, port_name_problems};
 use resource::builtin::checks::selector_operators;
 use schema::at::{At, CheckStage};
@@ -112,13 +112,11 @@ fn port_range(at: At) {
 
 /// The exceptions of an IP block must be ranges within it. They are not checked if the block itself is invalid.
 fn exceptions(block: At) {
-    let Some(all) = Cidr::parse(block.text("cidr")) else { return };
+    let Some(all) = parse_network(block.text("cidr")) else { return };
     for exception in block.items_of("except") {
         rule_checks::cidr(exception);
-        let Some(part) = Cidr::parse(exception.as_text()) else { continue };
-        let within = Cidr { address: part.address, bits: all.bits }.network().address;
-        let is_below = part.address.is_ipv4() == all.address.is_ipv4() && within == all.network().address;
-        exception.invalid_if(!is_below || all.bits >= part.bits, "must be a strict subset of `cidr`");
+        let Some(part) = parse_network(exception.as_text()) else { continue };
+        exception.invalid_if(!all.holds(part.address) || all.bits >= part.bits, "must be a strict subset of `cidr`");
     }
 }
 
@@ -158,12 +156,12 @@ fn range_families(ranges: At) {
     for range in ranges.items() {
         let (before, given) = (range.count(), range.as_text());
         rule_checks::cidr(range);
-        let canonical = Cidr::parse(given).map(|cidr| cidr.to_string()).filter(|canonical| canonical != given);
+        let canonical = parse_network(given).map(|cidr| cidr.to_string()).filter(|canonical| canonical != given);
         if let Some(canonical) = canonical.filter(|_| range.count() == before) {
             range.invalid(format!("must be in canonical form ({canonical:?})"));
         }
     }
-    let families: Vec<_> = ranges.items().map(|at| Some(Cidr::parse(at.as_text())?.address.is_ipv4())).collect();
+    let families: Vec<_> = ranges.items().map(|at| Some(parse_network(at.as_text())?.address.is_ipv4())).collect();
     if let [Some(one), Some(other)] = families[..]
         && one == other
     {

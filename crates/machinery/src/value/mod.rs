@@ -212,6 +212,21 @@ impl Value {
         *node = value;
     }
 
+    /// Sets the value below `path`, or removes it if there is none.
+    pub fn put_at(&mut self, path: &[&str], value: Option<Value>) {
+        match value {
+            Some(value) => self.set_at(path, value),
+            None => drop(self.remove_at(path)),
+        }
+    }
+
+    /// Sets a text below `path`, unless it is empty, as Go's `omitempty` does.
+    pub fn put_text(&mut self, path: &[&str], text: &str) {
+        if !text.is_empty() {
+            self.set_at(path, Value::from(text));
+        }
+    }
+
     /// Removes and returns the value below `path`.
     pub fn remove_at(&mut self, path: &[&str]) -> Option<Value> {
         let (last, parents) = path.split_last()?;

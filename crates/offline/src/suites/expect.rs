@@ -14,10 +14,7 @@ const GENERATED: [&str; 9] = [
 pub fn differences(expected: &Value, stored: &Value) -> Option<String> {
     let mut expected = bare(expected);
     for field in ["name", "namespace"] {
-        match stored.at(&["metadata", field]) {
-            Some(value) => expected.set_at(&["metadata", field], value.clone()),
-            None => drop(expected.remove_at(&["metadata", field])),
-        }
+        expected.put_at(&["metadata", field], stored.at(&["metadata", field]).cloned());
     }
     let stored = bare(stored);
     if expected == stored { None } else { Some(unified(&yaml::encode(&expected), &yaml::encode(&stored))) }

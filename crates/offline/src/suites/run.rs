@@ -325,10 +325,7 @@ impl<'r> Run<'r> {
     fn successor(&self, object: &Value) -> Value {
         let mut object = self.placed(object);
         for field in ["name", "namespace", "resourceVersion"] {
-            match self.current.at(&["metadata", field]) {
-                Some(value) => object.set_at(&["metadata", field], value.clone()),
-                None => drop(object.remove_at(&["metadata", field])),
-            }
+            object.put_at(&["metadata", field], self.current.at(&["metadata", field]).cloned());
         }
         object
     }

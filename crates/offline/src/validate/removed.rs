@@ -7,7 +7,7 @@ fn removed() -> impl Iterator<Item = [&'static str; 4]> {
     REMOVED.lines().filter_map(|line| line.split(' ').collect::<Vec<_>>().try_into().ok())
 }
 
-/// What to say about an API that has been removed.
+/// A hint about an API that has been removed.
 pub fn hint(api_version: &str, kind: &str) -> Option<String> {
     let has = |kinds: &str| kinds == "*" || kinds.split(',').any(|known| known == kind);
     let [_, _, release, successor] = removed().find(|[version, kinds, ..]| *version == api_version && has(kinds))?;

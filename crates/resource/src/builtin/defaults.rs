@@ -16,8 +16,5 @@ pub fn at_mut<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value>
 
 /// Gives a field the value that it has in `old`, or removes it if it has none there.
 pub fn restore(object: &mut Value, old: &Value, path: &[&str]) {
-    match old.at(path) {
-        Some(value) => object.set_at(path, value.clone()),
-        None => drop(object.remove_at(path)),
-    }
+    object.put_at(path, old.at(path).cloned());
 }

@@ -1,6 +1,6 @@
 //! Names that are reserved for objects in manifests, which the server reads at its start.
 
-use base::request::FeatureGates;
+use base::request::{Feature, FeatureGates};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
@@ -20,7 +20,7 @@ impl BuiltIn {
     }
 
     pub fn reserved_name_error(&self, object: &Value, gates: &FeatureGates) -> Option<FieldError> {
-        let problem = self.reserved_name_problem(object).filter(|_| gates.admission_manifests())?;
+        let problem = self.reserved_name_problem(object).filter(|_| gates.has(Feature::AdmissionManifests))?;
         let name = Value::from(object.str_at(&["metadata", "name"]));
         Some(FieldError::invalid(&FieldPath::new("metadata.name"), &name, problem))
     }

@@ -210,10 +210,7 @@ impl CustomCodec {
         errors.retain(|error| error.field != "metadata.deletionTimestamp");
         errors.push(malformed);
         if version.status {
-            match live.get("status") {
-                Some(status) => read.set_at(&["status"], status.clone()),
-                None => drop(read.remove_at(&["status"])),
-            }
+            read.put_at(&["status"], live.get("status").cloned());
         }
         let schema = &version.program().schema;
         match schema.default(&mut read) {

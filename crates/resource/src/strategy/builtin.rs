@@ -4,7 +4,7 @@
 use machinery::{Release, Value};
 use schema::apply::FieldSet;
 
-use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
+use super::{Strategy, Validity, reset, with_status_of};
 use crate::builtin::{BuiltIn, Generation, Part, StatusMetadata, UNCOUNTED, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
@@ -41,7 +41,7 @@ impl Strategy for BuiltInStrategy {
         let gates = &self.0.at.resource.gates;
         self.0.row.in_checked_form(object, |row, object| {
             if row.status.is_some_and(|status| status.is_reset) {
-                set_or_remove(object, &["status"], row.zero().remove_at(&["status"]));
+                object.put_at(&["status"], row.zero().remove_at(&["status"]));
             }
             row.drop_gated(object, None, gates);
             (row.behaviour.prepare)(object, None);
@@ -63,7 +63,8 @@ impl Strategy for BuiltInStrategy {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
         let warnings = row.warnings(&row.checked_form(object), None, self.0.release());
         // where the gate is on, a new object is refused instead
-        let reserved = row.reserved_name_warning(object, gates).filter(|_| !gates.admission_manifests());
+        let reserved =
+            row.reserved_name_warning(object, gates).filter(|_| !gates.has(base::request::Feature::AdmissionManifests));
         reserved.into_iter().chain(warnings).collect()
     }
 
@@ -71,7 +72,7 @@ impl Strategy for BuiltInStrategy {
         let (gates, old) = (&self.0.at.resource.gates, &*self.0.row.checked_form(old));
         self.0.row.in_checked_form(object, |row, object| {
             if row.status.is_some() {
-                set_or_remove(object, &["status"], old.get("status").cloned());
+                object.put_at(&["status"], old.get("status").cloned());
             }
             metadata::restore_system_fields(object, old);
             if row.generation == Generation::Gated && !is_same(row, object, old) {
@@ -136,7 +137,7 @@ impl Strategy for BuiltInStatus {
             if row.status_metadata() == StatusMetadata::Reset {
                 for field in RESET_FOR_STATUS {
                     let path = ["metadata", field];
-                    set_or_remove(object, &path, old.at(&path).cloned());
+                    object.put_at(&path, old.at(&path).cloned());
                 }
             }
             row.drop_gated(object, Some(old), gates);

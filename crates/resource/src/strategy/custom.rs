@@ -4,7 +4,7 @@ use machinery::{FieldError, Release, Text, Value};
 use schema::Prior;
 use schema::apply::FieldSet;
 
-use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
+use super::{Strategy, Validity, reset, with_status_of};
 use crate::builtin::StatusMetadata;
 use crate::codec::{Codec, CustomCodec, Endpoint, timestamps};
 use crate::rules::metadata::{self, MetadataRules};
@@ -99,7 +99,7 @@ impl Strategy for CustomStatus {
 /// metadata changes.
 pub fn prepare_for_update(at: &Endpoint, object: &mut Value, old: &Value) {
     if at.version.status {
-        set_or_remove(object, &["status"], old.get("status").cloned());
+        object.put_at(&["status"], old.get("status").cloned());
     }
     metadata::restore_system_fields(object, old);
     if !is_same_outside_metadata(object, old) {

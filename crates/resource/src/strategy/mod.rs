@@ -127,13 +127,13 @@ fn with_status_of(object: &mut Value, old: &Value, metadata_rule: StatusMetadata
     match (object.get_mut("metadata"), old.get("metadata")) {
         (Some(_), _) if writes_metadata => {}
         (Some(metadata), Some(old)) => restore_fields(metadata, old, &["managedFields"]),
-        (_, old) => set_or_remove(object, &["metadata"], old.cloned()),
+        (_, old) => object.put_at(&["metadata"], old.cloned()),
     }
     restore_fields(object, old, &["metadata", "status"]);
     if writes_metadata {
         metadata::restore_system_fields(object, old);
     }
-    set_or_remove(object, &["metadata", "managedFields"], managed_fields);
+    object.put_at(&["metadata", "managedFields"], managed_fields);
 }
 
 /// Gives `object` the fields of `old`, except for the names in `except`. Fields are compared first: most are equal,
@@ -148,13 +148,6 @@ fn restore_fields(object: &mut Value, old: &Value, except: &[&str]) {
         if fields.get(name) != Some(value) {
             fields.insert(name.clone(), value.clone());
         }
-    }
-}
-
-fn set_or_remove(object: &mut Value, path: &[&str], value: Option<Value>) {
-    match value {
-        Some(value) => object.set_at(path, value),
-        None => drop(object.remove_at(path)),
     }
 }
 

@@ -119,7 +119,7 @@ impl ScaleView {
         let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
         let api_version = self.main.codec().api_version();
         let list = ScalePath::to_resource(before, after, &api_version, &self.tracked).map_err(unreadable)?;
-        super::set_or_remove(&mut object, &MANAGED_FIELDS, list);
+        object.put_at(&MANAGED_FIELDS, list);
         Ok(object)
     }
 

@@ -97,10 +97,7 @@ fn list_of(object: &Value) -> Option<&Value> {
 }
 
 fn set_list(object: &mut Value, owners: Owners) {
-    match owners.into_value() {
-        Some(list) => object.set_at(&MANAGED_FIELDS, list),
-        None => drop(object.remove_at(&MANAGED_FIELDS)),
-    }
+    object.put_at(&MANAGED_FIELDS, owners.into_value());
 }
 
 /// Checks that the managedFields of an object can be read.

@@ -99,9 +99,7 @@ mod tests {
             "manager": manager, "operation": "Update", "apiVersion": api_version,
             "fieldsType": "FieldsV1", "fieldsV1": fields
         });
-        if !subresource.is_empty() {
-            entry.set_at(&["subresource"], Value::from(subresource));
-        }
+        entry.put_text(&["subresource"], subresource);
         entry
     }
 

@@ -58,10 +58,7 @@ pub fn prepare_beta_for_update(beta: &mut Value, old: &Value) {
 /// Copies status and generation, which are the same in both versions.
 fn take_prepared(beta: &mut Value, definition: &Value) {
     for path in [&["status"] as &[&str], &["metadata", "generation"]] {
-        match definition.at(path) {
-            Some(value) => beta.set_at(path, value.clone()),
-            None => drop(beta.remove_at(path)),
-        }
+        beta.put_at(path, definition.at(path).cloned());
     }
 }
 

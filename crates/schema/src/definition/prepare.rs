@@ -39,10 +39,7 @@ pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
 
 /// Requests cannot set the generation.
 fn keep_generation(new: &mut Value, old: &Value) {
-    match old.at(&["metadata", "generation"]) {
-        Some(generation) => new.set_at(&["metadata", "generation"], generation.clone()),
-        None => drop(new.remove_at(&["metadata", "generation"])),
-    }
+    new.put_at(&["metadata", "generation"], old.at(&["metadata", "generation"]).cloned());
 }
 
 fn remember_storage_version(definition: &mut Value) {

@@ -141,10 +141,7 @@ fn refusals(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let mut update = new.clone();
     // what the client cannot set
     for field in [&["status"][..], &["metadata", "resourceVersion"], &["metadata", "uid"]] {
-        match old.at(field) {
-            Some(value) => update.set_at(field, value.clone()),
-            None => drop(update.remove_at(field)),
-        }
+        update.put_at(field, old.at(field).cloned());
     }
     for error in definition::validate_update(&update, old, Release::NEWEST) {
         let known = changes.found.iter().any(|known| known.severity == Severity::Breaking && known.path == error.field);

@@ -72,9 +72,7 @@ fn of(shape: &Shape, wanted: Wanted, (outer, level): (&Struct, usize)) -> Value 
 fn merged(mut schema: Value, field: &Field) -> Value {
     let merging = &field.go.merging;
     let mut given = |path: &[&str], value: &'static str| {
-        if !value.is_empty() {
-            schema.set_at(path, Value::from(value));
-        }
+        schema.put_text(path, value);
     };
     given(&["x-kubernetes-list-type"], merging.list_type);
     given(&["x-kubernetes-map-type"], merging.map_type);

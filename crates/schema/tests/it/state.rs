@@ -280,10 +280,7 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Evaluated
     {
         new.set_at(&["metadata", "uid"], uid.clone());
     }
-    match old.at(&["metadata", "creationTimestamp"]) {
-        Some(time) => new.set_at(&["metadata", "creationTimestamp"], time.clone()),
-        None => drop(new.remove_at(&["metadata", "creationTimestamp"])),
-    }
+    new.put_at(&["metadata", "creationTimestamp"], old.at(&["metadata", "creationTimestamp"]).cloned());
     new.set_at(&["metadata", "resourceVersion"], Value::from("1"));
     definition::prepare_for_update(&mut new, &old);
     if step.response.to_json().contains("must be specified for an update") {

@@ -222,7 +222,7 @@ fn is_reserved_for(server: &dyn AddressObjects, address: IpAddr, service: &Value
 /// The networks of a family: that of the server, and those of the ServiceCIDRs that are ready.
 fn networks(server: &dyn AddressObjects, own: &Network) -> Vec<Network> {
     let (all, _) = server.objects().collection(&RESOURCE.0.into(), &SERVICE_NETWORKS.into()).latest();
-    let mut networks = vec![own.clone()];
+    let mut networks = vec![*own];
     for stored in all.values().filter(|stored| !stored.meta.deleting) {
         let object = stored.body.to_value(stored.revision);
         if is_condition_true(&object, "Ready") {
@@ -271,7 +271,8 @@ fn dry(networks: &[Network], wanted: &str) -> Result<IpAddr, Refusal> {
         None => Ok(network.nth(0)),
         Some(address) if networks.iter().any(|network| network.holds(address)) => Ok(address),
         Some(address) => Err(Refusal::Invalid(format!(
-            "failed to allocate IP {wanted}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+            "failed to allocate IP {wanted}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {}",
+            network.0
         ))),
     }
 }

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use kinds::core::services::addresses::Families;
-use kinds::ip::{Cidr, Family};
+use kinds::ip::{Family, parse_network};
+use machinery::network;
 
 /// The ranges of cluster IPs and node ports.
 #[derive(Clone, Debug)]
@@ -16,16 +17,13 @@ pub struct Ranges {
 }
 
 /// A network. All of its addresses can be allocated except the first and, in IPv4, the last (broadcast).
-#[derive(Clone, Debug)]
-pub struct Network {
-    base: IpAddr,
-    bits: u8,
-}
+#[derive(Clone, Copy, Debug)]
+pub struct Network(pub network::Network);
 
 impl Default for Ranges {
     /// kube-apiserver's defaults: `10.0.0.0/24` and `30000-32767`.
     fn default() -> Ranges {
-        let networks = vec![Network { base: IpAddr::from([10, 0, 0, 0]), bits: 24 }];
+        let networks = vec![Network(network::Network { address: [10, 0, 0, 0].into(), bits: 24 })];
         Ranges { networks, ports: 30_000..=32_767, routed: false }
     }
 }
@@ -67,7 +65,7 @@ impl Ranges {
     }
 
     pub fn networks(&self) -> Vec<String> {
-        self.networks.iter().map(Network::to_string).collect()
+        self.networks.iter().map(|network| network.0.to_string()).collect()
     }
 
     /// The address of the Service `default/kubernetes`, which is never allocated to another one.
@@ -104,9 +102,8 @@ fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 impl Network {
     fn parse(text: &str) -> Result<Network, String> {
         let wrong = |why: &str| format!("--service-cluster-ip-range: {text:?} {why}");
-        let cidr = Cidr::parse(text.trim()).ok_or_else(|| wrong("is no network in CIDR notation"))?.network();
-        let network = Network { base: cidr.address, bits: cidr.bits };
-        match (network.family(), network.host_bits()) {
+        let network = Network::of_object(text.trim()).ok_or_else(|| wrong("is no network in CIDR notation"))?;
+        match (network.family(), network.0.host_bits()) {
             (_, 0..3) => Err(wrong("must hold at least 8 addresses")),
             (Family::IPv6, 65..) => Err(wrong("must have a prefix of at least 64 bits")),
             _ => Ok(network),
@@ -114,23 +111,19 @@ impl Network {
     }
 
     pub fn family(&self) -> Family {
-        Family::of(self.base)
-    }
-
-    fn host_bits(&self) -> u8 {
-        (if self.base.is_ipv4() { 32 } else { 128 }) - self.bits
+        Family::of(self.0.address)
     }
 
     /// Number of addresses that can be allocated.
     pub fn size(&self) -> u64 {
-        let all = 1u128 << self.host_bits();
-        let reserved = if self.base.is_ipv4() { 2 } else { 1 };
+        let all = 1u128 << self.0.host_bits();
+        let reserved = if self.0.address.is_ipv4() { 2 } else { 1 };
         u64::try_from(all.saturating_sub(reserved)).unwrap_or(u64::MAX)
     }
 
     /// The `n`th address of the network, from 0.
     pub fn nth(&self, n: u64) -> IpAddr {
-        match self.base {
+        match self.0.address {
             IpAddr::V4(v4) => IpAddr::from((u32::from(v4).wrapping_add(n as u32)).to_be_bytes()),
             IpAddr::V6(v6) => IpAddr::from(u128::from(v6).wrapping_add(u128::from(n)).to_be_bytes()),
         }
@@ -138,12 +131,11 @@ impl Network {
 
     /// A network of a ServiceCIDR; `None` for texts that are not valid.
     pub fn of_object(text: &str) -> Option<Network> {
-        let cidr = Cidr::parse(text)?.network();
-        Some(Network { base: cidr.address, bits: cidr.bits })
+        Some(Network(parse_network(text)?.masked()))
     }
 
     pub fn holds(&self, address: IpAddr) -> bool {
-        let offset = number(address).wrapping_sub(number(self.base));
+        let offset = number(address).wrapping_sub(number(self.0.address));
         Family::of(address) == self.family() && (1..=u128::from(self.size())).contains(&offset)
     }
 
@@ -151,12 +143,6 @@ impl Network {
     /// addresses from it (KEP-3070).
     pub fn low(&self) -> u64 {
         low_part(self.size() + 2, 16, 16, 256)
-    }
-}
-
-impl std::fmt::Display for Network {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.base, self.bits)
     }
 }
 
@@ -174,7 +160,7 @@ mod tests {
     fn ranges_are_read() {
         let ranges = Ranges::parse(Some("10.0.0.0/24,fd00::/112"), Some("30000-32767")).unwrap();
         let network = ranges.of_family(Family::IPv4).unwrap();
-        assert_eq!((network.to_string().as_str(), network.size(), network.low()), ("10.0.0.0/24", 254, 16));
+        assert_eq!((network.0.to_string().as_str(), network.size(), network.low()), ("10.0.0.0/24", 254, 16));
         for (address, want) in [
             ("10.0.0.0", false),
             ("10.0.0.1", true),

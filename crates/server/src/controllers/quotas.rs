@@ -162,7 +162,7 @@ impl Counts<'_> {
     /// The status of a quota. The usage of resources that no object has is zero.
     fn status(&self, quota: &Value) -> Value {
         let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or(Value::object());
-        let are_extended = self.context.registry.gates().is_on("DRAExtendedResource");
+        let are_extended = self.context.registry.gates().has(base::request::Feature::ExtendedResource);
         let devices = Devices::new(&self.context.objects, are_extended);
         let mut names_by_kind: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
         for name in hard.as_object().into_iter().flat_map(Map::keys) {

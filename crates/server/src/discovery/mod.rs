@@ -375,7 +375,7 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
         main.set_at(&["categories"], texts(&resource.categories));
     }
     let is_stored = !resource.is_review() && !resource.is_computed();
-    let hashes = resource.gates.storage_version_hash();
+    let hashes = resource.gates.has(base::request::Feature::StorageVersionHash);
     if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored && hashes) {
         main.set_at(&["storageVersionHash"], Value::from(hash));
     }

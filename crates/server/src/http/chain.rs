@@ -8,7 +8,7 @@ use access::audit::Audit;
 use access::authorization::{Authorized, Impersonation};
 use base::clock::WorkspaceClock;
 use base::metrics::METRICS;
-use base::request::{FeatureGates, RequestInfo, Verb};
+use base::request::{Feature, FeatureGates, RequestInfo, Verb};
 use base::task::Trace;
 use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
@@ -162,12 +162,12 @@ impl Edge {
             pages: ZPages::new(&gates, registry.release(), std::mem::take(&mut parts.flags)),
             discovery: Discovery::new(registry.clone(), aggregation.clone()),
             openapi: OpenApi::new(registry, aggregation),
-            served: Media::served(gates.cbor()),
-            compresses: gates.compression(),
-            closes_anonymous: gates.closing_anonymous(),
+            served: Media::served(gates.has(Feature::Cbor)),
+            compresses: gates.has(Feature::Compression),
+            closes_anonymous: gates.has(Feature::ClosingAnonymous),
             inflight: InFlight::new(parts.config.inflight_max),
             panics: AtomicU64::new(0),
-            impersonation: Impersonation::new(gates.constrained_impersonation()),
+            impersonation: Impersonation::new(gates.has(Feature::ConstrainedImpersonation)),
             parts,
         }
     }

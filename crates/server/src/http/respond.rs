@@ -392,9 +392,7 @@ fn list_meta(list: &ListOutcome) -> Value {
     if list.revision > 0 {
         meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
     }
-    if !list.continue_token.is_empty() {
-        meta.set_at(&["continue"], Value::from(&list.continue_token));
-    }
+    meta.put_text(&["continue"], &list.continue_token);
     if let Some(remaining) = list.remaining {
         meta.set_at(&["remainingItemCount"], Value::from(remaining));
     }

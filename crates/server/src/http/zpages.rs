@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::clock;
-use base::request::FeatureGates;
+use base::request::{Feature, FeatureGates};
 use http::header::{ACCEPT, CONTENT_TYPE, WARNING};
 use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
@@ -72,7 +72,13 @@ pub struct ZPages {
 
 impl ZPages {
     pub fn new(gates: &FeatureGates, release: Release, flags: BTreeMap<String, String>) -> ZPages {
-        ZPages { statusz: gates.statusz(), flagz: gates.flagz(), release, started: clock::machine_seconds(), flags }
+        ZPages {
+            statusz: gates.has(Feature::Statusz),
+            flagz: gates.has(Feature::Flagz),
+            release,
+            started: clock::machine_seconds(),
+            flags,
+        }
     }
 
     /// The paths of the enabled pages.

@@ -104,9 +104,7 @@ fn structure(go: &'static GoStruct) -> Value {
     if !required.is_empty() {
         out.set_at(&["required"], Value::Array(required));
     }
-    if !go.map_type.is_empty() {
-        out.set_at(&["x-kubernetes-map-type"], Value::from(go.map_type));
-    }
+    out.put_text(&["x-kubernetes-map-type"], go.map_type);
     if !go.unions.is_empty() {
         out.set_at(&["x-kubernetes-unions"], go.unions.iter().map(union).collect());
     }
@@ -132,9 +130,7 @@ fn add_fields(go: &'static GoStruct, out: &mut Value, required: &mut Vec<Value>)
 
 fn union(union: &GoUnion) -> Value {
     let mut out = Value::object();
-    if !union.discriminator.is_empty() {
-        out.set_at(&["discriminator"], Value::from(union.discriminator));
-    }
+    out.put_text(&["discriminator"], union.discriminator);
     for (field, value) in &union.fields {
         out.set_at(&["fields-to-discriminateBy", field], Value::from(*value));
     }
@@ -174,9 +170,7 @@ fn property(field: &GoField) -> Value {
         ("x-kubernetes-patch-strategy", merging.strategy),
         ("x-kubernetes-patch-merge-key", merging.merge_key),
     ] {
-        if !value.is_empty() {
-            out.set_at(&[key], Value::from(value));
-        }
+        out.put_text(&[key], value);
     }
     if !merging.keys.is_empty() {
         out.set_at(&["x-kubernetes-list-map-keys"], merging.keys.split(',').map(Value::from).collect());

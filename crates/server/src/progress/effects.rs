@@ -183,9 +183,7 @@ impl RuleSubject<'_> {
         // the default for Jobs, which keeps their Pods, is for old clients
         let mut options = json!({"propagationPolicy": "Background"});
         let uid = object.str_at(&["metadata", "uid"]);
-        if !uid.is_empty() {
-            options.set_at(&["preconditions", "uid"], Value::from(uid));
-        }
+        options.put_text(&["preconditions", "uid"], uid);
         if let Some(grace) = grace {
             options.set_at(&["gracePeriodSeconds"], Value::Int(grace));
         }
@@ -216,9 +214,7 @@ impl RuleSubject<'_> {
                 "uid": (text(&["metadata", "uid"])), "resourceVersion": (text(&["metadata", "resourceVersion"]))
             }
         });
-        if !self.namespace().is_empty() {
-            event.set_at(&["involvedObject", "namespace"], Value::from(self.namespace()));
-        }
+        event.put_text(&["involvedObject", "namespace"], self.namespace());
         let place = if self.namespace().is_empty() { "default" } else { self.namespace() };
         let of = (events.clone(), events.storage_version().clone());
         let request = self.request(&of, &Method::POST, place, "");

@@ -69,8 +69,9 @@ fn check_resources(matching: At) {
 /// Verbs that no effect of a fault applies to.
 fn check_verbs(matching: At, fault: &Fault) {
     for at in matching.items_of("verbs") {
-        let Some(verb) = Verb::ALL.iter().find(|verb| verb.as_str() == at.as_text()) else { continue };
-        if !fault.rules.is_empty() && !fault.rules.iter().any(|rule| rule.effect.concerns(*verb)) {
+        let verb = Verb::parse(at.as_text()).filter(|verb| !matches!(verb, Verb::Proxy | Verb::None));
+        let Some(verb) = verb else { continue };
+        if !fault.rules.is_empty() && !fault.rules.iter().any(|rule| rule.effect.concerns(verb)) {
             at.invalid(format!("the effect never applies to this verb: {}", fault.rules[0].effect.subjects()));
         }
     }

@@ -136,10 +136,7 @@ impl Admit<'_> {
             self.request.warn(format!(
                 ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {why}"
             ));
-            match before {
-                Some(before) => object.set_at(&MANAGED, before.clone()),
-                None => drop(object.remove_at(&MANAGED)),
-            }
+            object.put_at(&MANAGED, before.cloned());
         }
         strategy.codec().normalize_admitted(&mut object)?;
         meta::dedup_owners(self.request, &mut object, meta::Stage::AfterMutation);

@@ -144,9 +144,7 @@ mod tests {
                 "metadata": {"name": name, "generation": generation},
                 "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": shares}}
             });
-            if !annotation.is_empty() {
-                level.set_at(&["metadata", "annotations", AUTOUPDATE], Value::from(annotation));
-            }
+            level.put_text(&["metadata", "annotations", AUTOUPDATE], annotation);
             level
         };
         for (name, annotation, generation, shares, want) in [

@@ -68,10 +68,7 @@ pub fn errors(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Fie
 fn record_user(user: &Value, object: &mut Value) {
     for field in ["username", "uid", "groups", "extra"] {
         let path = ["spec", field];
-        match user.get(field) {
-            Some(value) => object.set_at(&path, value.clone()),
-            None => drop(object.remove_at(&path)),
-        }
+        object.put_at(&path, user.get(field).cloned());
     }
 }
 

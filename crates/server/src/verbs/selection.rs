@@ -1,6 +1,6 @@
 //! The selection of a list, a watch or a deletecollection.
 
-use base::request::ListOptions;
+use base::request::{Feature, ListOptions};
 use cel::ShardSelector;
 use machinery::{Status, Text, names};
 use objects::{Meta, Scope, Stored};
@@ -24,7 +24,7 @@ impl Selection {
     /// The selection by all options. Without the feature gate, shards are ignored.
     pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
         let mut selection = Selection::without_shards(request, options)?;
-        if request.resource.gates.sharded_lists() && !options.shard_selector.is_empty() {
+        if request.resource.gates.has(Feature::ShardedLists) && !options.shard_selector.is_empty() {
             let shards = ShardSelector::parse(&options.shard_selector);
             let shards = shards.map_err(|why| Status::untyped(500, format!("invalid shard selector: {why}")))?;
             selection.shards = Some(shards);

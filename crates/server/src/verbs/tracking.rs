@@ -107,10 +107,7 @@ impl Request {
         };
         self.tracked(manager, live.is_none(), work).await;
         if let Some(printed) = printed {
-            match printed.at(&MANAGED) {
-                Some(owners) => object.set_at(&MANAGED, owners.clone()),
-                None => drop(object.remove_at(&MANAGED)),
-            }
+            object.put_at(&MANAGED, printed.at(&MANAGED).cloned());
         }
     }
 

@@ -127,13 +127,9 @@ impl Workspaces {
             Some(why) => json!({"phase": "Failed", "message": why}),
         };
         let host = self.host_of(name);
-        if !host.is_empty() {
-            status.set_at(&["host"], Value::from(host));
-        }
+        status.put_text(&["host"], &host);
         let reset = workspace.spec().reset;
-        if !reset.is_empty() {
-            status.set_at(&["reset"], Value::from(reset));
-        }
+        status.put_text(&["reset"], &reset);
         let counts = counts_of(&workspace);
         let update = |object: &mut Value| {
             let mut status = status.clone();

@@ -66,9 +66,7 @@ impl Workspaces {
     fn kubeconfig(&self, name: &str, url: String, user: Value) -> Value {
         let mut cluster = json!({"server": url});
         let host = self.host_of(name);
-        if !host.is_empty() {
-            cluster.set_at(&["tls-server-name"], Value::from(host));
-        }
+        cluster.put_text(&["tls-server-name"], &host);
         let authority = &self.parts.api.controllers.root_authority;
         if !authority.is_empty() {
             let encoded = base64::engine::general_purpose::STANDARD.encode(authority);

@@ -8,8 +8,8 @@ use super::{ARCHITECTURE, Problem, tables};
 
 const HEADER: [&str; 3] = ["crate", "depends on", "holds"];
 
-/// Crates by the name of their directory, each with the workspace crates in its `[dependencies]`, sorted. What only tests and build
-/// scripts depend on does not count.
+/// Crates by the name of their directory, each with the workspace crates in its `[dependencies]`, sorted. Dependencies of tests and
+/// build scripts do not count.
 pub type Crates = BTreeMap<String, Vec<String>>;
 
 /// The crates of the workspace in `cargo metadata`.
@@ -17,7 +17,7 @@ pub fn of(metadata: &Value) -> Crates {
     let name = |directory: &str| directory.rsplit('/').next().unwrap_or_default().to_owned();
     let mut crates = Crates::new();
     for package in metadata.items_at(&["packages"]) {
-        // cargo metadata has null as the kind of a normal dependency
+        // in cargo metadata, the kind of a normal dependency is null
         let normal = |dependency: &&Value| dependency.get("kind").is_none_or(Value::is_null);
         let local = |dependency: &Value| dependency.get("path").and_then(Value::as_str).map(name);
         let mut names: Vec<String> =

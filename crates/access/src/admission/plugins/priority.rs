@@ -68,7 +68,8 @@ fn resolve(call: &PluginRequest<'_>, object: &mut Value, kind: &Prioritized) -> 
             _ => format!("priority set in the {what} ({given}) must match the priority computed ({priority}) based on the priority class set in the spec"),
         }.into());
     }
-    let omits_policy = kind.is_gated && !call.attributes.cluster.registry.gates().is_on("PodGroupPreemptionPolicy");
+    let omits_policy =
+        kind.is_gated && !call.attributes.cluster.registry.gates().has(base::request::Feature::GroupPreemptionPolicy);
     let policy = policy.filter(|_| !omits_policy);
     let given = object.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str);
     if let (Some(policy), Some(given)) = (&policy, given)

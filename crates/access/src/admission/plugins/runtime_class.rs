@@ -33,10 +33,7 @@ pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
         if given.is_some() && !are_equal(given, fixed) {
             return Err(MISMATCH.to_owned().into());
         }
-        match fixed {
-            Some(fixed) => pod.set_at(&OVERHEAD, fixed.clone()),
-            None => drop(pod.remove_at(&OVERHEAD)),
-        }
+        pod.put_at(&OVERHEAD, fixed.cloned());
     }
     match class.get("scheduling") {
         Some(scheduling) => schedule(scheduling, pod),

@@ -77,8 +77,10 @@ impl Admission {
         let row = resource.built_in;
         let form = |object| row.map_or(Cow::Borrowed(object), |row| row.checked_form(object));
         let (object, old) = (form(attributes.object.unwrap_or(&Value::Null)), attributes.old.map(form));
-        let devices =
-            Devices::new(attributes.cluster.objects, attributes.cluster.registry.gates().is_on("DRAExtendedResource"));
+        let devices = Devices::new(
+            attributes.cluster.objects,
+            attributes.cluster.registry.gates().has(base::request::Feature::ExtendedResource),
+        );
         let applicable: Vec<_> = quotas.filter(|(quota, _)| applies_to(quota, &counting, &object, &devices)).collect();
         let compute = || {
             applicable.iter().try_for_each(|(quota, _)| check(quota, &counting, &object, &devices))?;

@@ -21,9 +21,7 @@ impl Reference {
     /// The claim; the uid is left out for a Node that does not exist.
     fn to_claim(&self) -> Value {
         let mut claim = json!({"name": (self.name.clone())});
-        if !self.uid.is_empty() {
-            claim.set_at(&["uid"], Value::from(&self.uid));
-        }
+        claim.put_text(&["uid"], &self.uid);
         claim
     }
 

@@ -11,34 +11,47 @@ use machinery::Release;
 /// the default, and a lone `-` means that the release does not have the gate.
 const KNOWN: &str = include_str!("known.txt");
 
-/// The gates that change what this server does.
-const EFFECTIVE: [&str; 25] = [
-    "AllowUnsafeMalformedObjectDeletion",
-    "APIResponseCompression",
-    "CBORServingAndStorage",
-    "ClusterTrustBundle",
-    "ComponentFlagz",
-    "ComponentStatusz",
-    "CompositePodGroup",
-    "ConstrainedImpersonation",
-    "DRAExtendedResource",
-    "DRAWorkloadResourceClaims",
-    "EvictionRequestAPI",
-    "ExcludeAdmissionWebhookVirtualResources",
-    "GenericWorkload",
-    "HPAGeneration",
-    "ManifestBasedAdmissionControlConfig",
-    "MutatingAdmissionPolicy",
-    "PodCertificateRequest",
-    "PodGroupPreemptionPolicy",
-    "ShardedListAndWatch",
-    "StorageVersionHash",
-    "StorageVersionMigrator",
-    "TopologyAwareWorkloadScheduling",
-    "UnauthenticatedHTTP2DOSMitigation",
-    "VolumeLimitScaling",
-    "WatchList",
-];
+machinery::text_enum! {
+    /// The gates that change what this server does.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Feature {
+        /// Deletion of objects that cannot be read, and errors that name them (KEP-3926).
+        UnsafeDeletion = "AllowUnsafeMalformedObjectDeletion",
+        Compression = "APIResponseCompression",
+        /// CBOR in requests and responses, and in etcd for custom resources (KEP-4222).
+        Cbor = "CBORServingAndStorage",
+        ClusterTrustBundle = "ClusterTrustBundle",
+        /// The page `/flagz` (KEP-4828).
+        Flagz = "ComponentFlagz",
+        /// The page `/statusz` (KEP-4827).
+        Statusz = "ComponentStatusz",
+        CompositePodGroup = "CompositePodGroup",
+        /// Modes of impersonation (KEP-5284).
+        ConstrainedImpersonation = "ConstrainedImpersonation",
+        ExtendedResource = "DRAExtendedResource",
+        WorkloadResourceClaims = "DRAWorkloadResourceClaims",
+        EvictionRequest = "EvictionRequestAPI",
+        /// Webhooks are not called for reviews of authentication and authorization.
+        WebhooksWithoutReviews = "ExcludeAdmissionWebhookVirtualResources",
+        GenericWorkload = "GenericWorkload",
+        AutoscalerGeneration = "HPAGeneration",
+        /// Admission is also configured by manifests, for whose objects some names are reserved (KEP-5793).
+        AdmissionManifests = "ManifestBasedAdmissionControlConfig",
+        MutatingAdmissionPolicy = "MutatingAdmissionPolicy",
+        PodCertificateRequest = "PodCertificateRequest",
+        GroupPreemptionPolicy = "PodGroupPreemptionPolicy",
+        /// Lists and watches of a part of a collection (KEP-5866).
+        ShardedLists = "ShardedListAndWatch",
+        StorageVersionHash = "StorageVersionHash",
+        StorageVersionMigrator = "StorageVersionMigrator",
+        TopologyAwareScheduling = "TopologyAwareWorkloadScheduling",
+        /// HTTP/2 connections are closed after a response to an unauthenticated client.
+        ClosingAnonymous = "UnauthenticatedHTTP2DOSMitigation",
+        VolumeLimitScaling = "VolumeLimitScaling",
+        /// Watches that begin with the current state (KEP-3157).
+        WatchList = "WatchList",
+    }
+}
 
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
@@ -171,7 +184,7 @@ impl FeatureGates {
     pub fn without_effect<'a>(&self, given: &'a [String], release: Release) -> Vec<&'a str> {
         let defaults = FeatureGates::of(release);
         let names = given.iter().filter_map(|text| read(text.trim()).ok()).map(|(name, _)| name);
-        names.filter(|name| !EFFECTIVE.contains(name) && self.is_on(name) != defaults.is_on(name)).collect()
+        names.filter(|name| Feature::parse(name).is_none() && self.is_on(name) != defaults.is_on(name)).collect()
     }
 
     /// Whether any release has a gate of this name.
@@ -184,64 +197,8 @@ impl FeatureGates {
         self.states.get(name).is_some_and(|(_, on)| *on)
     }
 
-    /// CBOR in requests and responses, and in etcd for custom resources (KEP-4222).
-    pub fn cbor(&self) -> bool {
-        self.is_on("CBORServingAndStorage")
-    }
-
-    /// Modes of impersonation (KEP-5284).
-    pub fn constrained_impersonation(&self) -> bool {
-        self.is_on("ConstrainedImpersonation")
-    }
-
-    /// The page `/statusz` (KEP-4827).
-    pub fn statusz(&self) -> bool {
-        self.is_on("ComponentStatusz")
-    }
-
-    /// The page `/flagz` (KEP-4828).
-    pub fn flagz(&self) -> bool {
-        self.is_on("ComponentFlagz")
-    }
-
-    /// Deletion of objects that cannot be read, and errors that name them (KEP-3926).
-    pub fn unsafe_deletion(&self) -> bool {
-        self.is_on("AllowUnsafeMalformedObjectDeletion")
-    }
-
-    /// Lists and watches of a part of a collection (KEP-5866).
-    pub fn sharded_lists(&self) -> bool {
-        self.is_on("ShardedListAndWatch")
-    }
-
-    /// Watches that begin with the current state (KEP-3157).
-    pub fn watch_list(&self) -> bool {
-        self.is_on("WatchList")
-    }
-
-    /// Webhooks are not called for reviews of authentication and authorization.
-    pub fn webhooks_without_reviews(&self) -> bool {
-        self.is_on("ExcludeAdmissionWebhookVirtualResources")
-    }
-
-    /// Admission is also configured by manifests, for whose objects some names are reserved (KEP-5793).
-    pub fn admission_manifests(&self) -> bool {
-        self.is_on("ManifestBasedAdmissionControlConfig")
-    }
-
-    /// `storageVersionHash` in discovery.
-    pub fn storage_version_hash(&self) -> bool {
-        self.is_on("StorageVersionHash")
-    }
-
-    /// Compression of large responses.
-    pub fn compression(&self) -> bool {
-        self.is_on("APIResponseCompression")
-    }
-
-    /// HTTP/2 connections are closed after a response to an unauthenticated client.
-    pub fn closing_anonymous(&self) -> bool {
-        self.is_on("UnauthenticatedHTTP2DOSMitigation")
+    pub fn has(&self, feature: Feature) -> bool {
+        self.is_on(feature.as_str())
     }
 
     /// Every gate with its stage, and whether it is on.
@@ -268,6 +225,7 @@ fn read(text: &str) -> Result<(&str, bool), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::Feature::{Cbor, ConstrainedImpersonation, MutatingAdmissionPolicy};
     use super::*;
 
     fn parse(text: &str, release: Release) -> Result<FeatureGates, String> {
@@ -287,21 +245,21 @@ mod tests {
     #[test]
     fn defaults_follow_the_release() {
         let [old, _, newest] = Release::ALL.map(FeatureGates::of);
-        assert!(!old.constrained_impersonation() && !old.is_on("MutatingAdmissionPolicy") && !old.cbor());
-        assert!(newest.constrained_impersonation() && newest.is_on("MutatingAdmissionPolicy") && !newest.cbor());
+        assert!(![ConstrainedImpersonation, MutatingAdmissionPolicy, Cbor].iter().any(|feature| old.has(*feature)));
+        assert!(newest.has(ConstrainedImpersonation) && newest.has(MutatingAdmissionPolicy) && !newest.has(Cbor));
         assert_eq!(newest, FeatureGates::default());
     }
 
     #[test]
     fn gates_are_set_by_name() {
         let newest = Release::NEWEST;
-        assert!(parse("kube:CBORServingAndStorage=true", newest).unwrap().cbor());
-        assert!(!parse("CBORServingAndStorage=F", newest).unwrap().cbor());
-        assert!(!parse("ConstrainedImpersonation=0", newest).unwrap().constrained_impersonation());
-        assert!(parse("MutatingAdmissionPolicy=true", Release::V1_35).unwrap().is_on("MutatingAdmissionPolicy"));
-        assert!(parse("AllAlpha=true", newest).unwrap().cbor());
-        assert!(!parse("CBORServingAndStorage=false,AllAlpha=true", newest).unwrap().cbor());
-        assert!(!parse("AllBeta=false", newest).unwrap().constrained_impersonation());
+        assert!(parse("kube:CBORServingAndStorage=true", newest).unwrap().has(Cbor));
+        assert!(!parse("CBORServingAndStorage=F", newest).unwrap().has(Cbor));
+        assert!(!parse("ConstrainedImpersonation=0", newest).unwrap().has(ConstrainedImpersonation));
+        assert!(parse("MutatingAdmissionPolicy=true", Release::V1_35).unwrap().has(MutatingAdmissionPolicy));
+        assert!(parse("AllAlpha=true", newest).unwrap().has(Cbor));
+        assert!(!parse("CBORServingAndStorage=false,AllAlpha=true", newest).unwrap().has(Cbor));
+        assert!(!parse("AllBeta=false", newest).unwrap().has(ConstrainedImpersonation));
     }
 
     #[test]

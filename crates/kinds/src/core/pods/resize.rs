@@ -132,10 +132,7 @@ fn masked(container: &Value, old: &Value) -> Value {
             continue;
         }
         for name in RESIZABLE {
-            match old.at(&["resources", kind, name]) {
-                Some(amount) => masked.set_at(&["resources", kind, name], amount.clone()),
-                None => drop(masked.remove_at(&["resources", kind, name])),
-            }
+            masked.put_at(&["resources", kind, name], old.at(&["resources", kind, name]).cloned());
         }
     }
     masked

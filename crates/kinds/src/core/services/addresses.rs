@@ -109,10 +109,7 @@ fn match_lists(spec: &mut Value, old: Option<&Value>) {
     if !same(spec, old, "clusterIPs") {
         return;
     }
-    match one {
-        Some(one) => spec.set_at(&["clusterIPs"], Value::Array(vec![one])),
-        None => drop(spec.remove_at(&["clusterIPs"])),
-    }
+    spec.put_at(&["clusterIPs"], one.map(|one| Value::Array(vec![one])));
 }
 
 /// Whether an update leaves the addresses and families of a Service with `PreferDualStack` unchanged. They are then

@@ -61,9 +61,7 @@ fn value(parameter: &Parameter, dialect: Dialect) -> Value {
 
 fn operation(route: &PathOperation, parameters: Vec<Value>, dialect: Dialect) -> Value {
     let mut out = json!({"operationId": (route.id.as_str()), "tags": [(route.tag.as_str())]});
-    if !route.description.is_empty() {
-        out.set_at(&["description"], Value::from(route.description.as_str()));
-    }
+    out.put_text(&["description"], route.description.as_str());
     if let Some((action, Kind { group, version, name })) = &route.action {
         out.set_at(&["x-kubernetes-action"], Value::from(*action));
         let kind = json!({"group": (group.as_str()), "version": (version.as_str()), "kind": (name.as_str())});

@@ -32,9 +32,7 @@ pub fn step(index: usize, recorded: &Recorded, redacted: &mut Redacted) -> Optio
     let content_type = if is_json_body { media_types(&recorded.content_type) } else { recorded.content_type.clone() };
     let headers = [("Accept", accept), ("Content-Type", content_type), ("User-Agent", recorded.agent.clone())];
     for (name, text) in headers {
-        if !text.is_empty() {
-            step.set_at(&["headers", name], Value::from(text.as_str()));
-        }
+        step.put_text(&["headers", name], text.as_str());
     }
     if !recorded.body.is_empty() {
         let (field, body) = request_body(&recorded.body, recorded.code, redaction, redacted)?;

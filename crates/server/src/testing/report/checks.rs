@@ -1,56 +1,22 @@
 //! The checks of a report.
 
-/// A finding that a report counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Check {
-    NoOpWrites,
-    WritesAtRest,
-    HotLoops,
-    Conflicts,
-    ConflictsNotRetried,
-    Forbidden,
-    Throttled,
-    Refused,
-    Failed,
-    ListStorms,
-    WatchRestarts,
-    UnusedWatches,
-    UnusedRules,
-}
-
-impl Check {
-    pub const ALL: [Check; 13] = [
-        Check::NoOpWrites,
-        Check::WritesAtRest,
-        Check::HotLoops,
-        Check::Conflicts,
-        Check::ConflictsNotRetried,
-        Check::Forbidden,
-        Check::Throttled,
-        Check::Refused,
-        Check::Failed,
-        Check::ListStorms,
-        Check::WatchRestarts,
-        Check::UnusedWatches,
-        Check::UnusedRules,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Check::NoOpWrites => "noOpWrites",
-            Check::WritesAtRest => "writesAtRest",
-            Check::HotLoops => "hotLoops",
-            Check::Conflicts => "conflicts",
-            Check::ConflictsNotRetried => "conflictsNotRetried",
-            Check::Forbidden => "forbidden",
-            Check::Throttled => "throttled",
-            Check::Refused => "refused",
-            Check::Failed => "failed",
-            Check::ListStorms => "listStorms",
-            Check::WatchRestarts => "watchRestarts",
-            Check::UnusedWatches => "unusedWatches",
-            Check::UnusedRules => "unusedRules",
-        }
+machinery::text_enum! {
+    /// A finding that a report counts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Check {
+        NoOpWrites = "noOpWrites",
+        WritesAtRest = "writesAtRest",
+        HotLoops = "hotLoops",
+        Conflicts = "conflicts",
+        ConflictsNotRetried = "conflictsNotRetried",
+        Forbidden = "forbidden",
+        Throttled = "throttled",
+        Refused = "refused",
+        Failed = "failed",
+        ListStorms = "listStorms",
+        WatchRestarts = "watchRestarts",
+        UnusedWatches = "unusedWatches",
+        UnusedRules = "unusedRules",
     }
 }
 

@@ -184,9 +184,7 @@ impl Subject {
 
     fn object(&self, kind: &str, namespace: &str) -> Value {
         let mut metadata = json!({"name": (self.name.as_str())});
-        if !namespace.is_empty() {
-            metadata.set_at(&["namespace"], Value::from(namespace));
-        }
+        metadata.put_text(&["namespace"], namespace);
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata})
     }
 }

@@ -131,9 +131,7 @@ impl UserReport<'_> {
                 findings.add(Check::UnusedRules, &subject, 1);
                 let (kind, name) = (granted.kind.as_str(), granted.name.as_str());
                 let mut value = json!({"kind": kind, "name": name, "rule": (rule)});
-                if !granted.namespace.is_empty() {
-                    value.set_at(&["namespace"], Value::from(granted.namespace.as_str()));
-                }
+                value.put_text(&["namespace"], granted.namespace.as_str());
                 rules.push(value);
             }
         }

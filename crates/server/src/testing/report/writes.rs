@@ -66,9 +66,7 @@ impl EndedWrite {
         let mut value = json!({"userAgent": (self.agent.as_str()), "verb": (self.verb),
             "resource": (self.resource.as_str()), "code": (i64::from(self.code))});
         for (field, text) in [("namespace", &self.namespace), ("name", &self.name), ("message", &self.message)] {
-            if !text.is_empty() {
-                value.set_at(&[field], Value::from(text.as_str()));
-            }
+            value.put_text(&[field], text.as_str());
         }
         if let Some(revision) = self.revision {
             value.set_at(&["resourceVersion"], Value::from(revision.to_string()));

@@ -26,9 +26,7 @@ pub async fn review(admit: &Admit<'_>, mut object: Value, caller: Option<User>) 
     let mut failures = ignored_selectors(&object);
     failures.splice(0..0, decision.error());
     for (key, text) in [("evaluationError", failures.join("; ")), ("reason", decision.reason())] {
-        if !text.is_empty() {
-            status.set_at(&[key], Value::from(text));
-        }
+        status.put_text(&[key], &text);
     }
     object.set_at(&["status"], status);
     Ok(object)

@@ -49,9 +49,7 @@ fn write_request(
 fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
     let mut condition = json!({"type": kind, "status": "True", "lastProbeTime": (Value::Null)});
     for (field, text) in [("reason", reason), ("message", message)] {
-        if !text.is_empty() {
-            condition.set_at(&[field], Value::from(text));
-        }
+        condition.put_text(&[field], text);
     }
     replace_condition(pod, condition, &clock::now_rfc3339());
 }
