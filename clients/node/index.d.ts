@@ -152,3 +152,63 @@ export class Clock {
   /** Returns to the time of the machine. */
   delete(): Promise<void>;
 }
+
+/** A place of an object: its resource with the group, as in `deployments.apps`. */
+export interface ObjectPlace {
+  resource: string;
+  namespace?: string;
+  name?: string;
+}
+
+/** What happens to one object. */
+export interface Change extends ObjectPlace {
+  action: 'create' | 'change' | 'recreate' | 'delete';
+  /** The programs that wrote it. */
+  by: string[];
+  reason?: string;
+  fields: { path: string; old?: unknown; new?: unknown }[];
+}
+
+/** A write that the server refused. */
+export interface Refusal extends ObjectPlace {
+  by: string;
+  verb: string;
+  message: string;
+  count: number;
+}
+
+/** What a change would do. */
+export interface Plan {
+  changes: Change[];
+  summary: Record<Change['action'], number>;
+  refused: Refusal[];
+  /** Differences between two runs of the change, with `--details`. */
+  varying: string[];
+  webhooks: string[];
+  /** The hosts that the command has asked its proxy for. */
+  hosts: string[];
+}
+
+/** Cells of a trial that show the same, with the smallest of them and the command that repeats it. */
+export interface Finding {
+  cell: string;
+  disturbance: string;
+  symptoms: string[];
+  shown: number;
+  repeated: number;
+  cells: string[];
+  command: string;
+}
+
+/** What faults break. */
+export interface Trial {
+  summary: string;
+  findings: Finding[];
+  cells: { cell: string; verdict: 'same' | 'differs' | 'not-tried'; symptoms?: string[]; reason?: string }[];
+}
+
+/** The plan of a change, with the arguments of `pintle plan`. It needs no server. */
+export function plan(...words: string[]): Promise<Plan>;
+
+/** The trial of a scenario, with the arguments of `pintle trial`. It needs no server. */
+export function trial(...words: string[]): Promise<Trial>;

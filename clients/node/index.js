@@ -17,6 +17,7 @@ import { promisify } from 'node:util';
 import { PintleError, find, version } from './binary.js';
 
 export { PintleError } from './binary.js';
+export { plan, trial } from './trials.js';
 
 const TESTING_VERSION = 'testing.pintle.dev/v1alpha1';
 const TESTING = `/apis/${TESTING_VERSION}`;

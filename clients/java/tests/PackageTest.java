@@ -8,8 +8,10 @@ import dev.pintle.Clock;
 import dev.pintle.Fault;
 import dev.pintle.Pintle;
 import dev.pintle.PintleException;
+import dev.pintle.Plan;
 import dev.pintle.ResponseException;
 import dev.pintle.Server;
+import dev.pintle.Trial;
 import dev.pintle.Workspace;
 import io.fabric8.kubernetes.api.model.ConfigMapBuilder;
 import io.fabric8.kubernetes.client.Config;
@@ -496,5 +498,17 @@ class PackageTest {
             Map<?, ?> later = (Map<?, ?>) workspace.request("POST", MAPS, Map.of("metadata", Map.of("name", "b"))).get("metadata");
             assertTrue(later.get("creationTimestamp").toString().compareTo("2090") < 0, later.toString());
         }
+    }
+
+    @Test
+    void plansAndTrialsAreRecords() throws Exception {
+        String file = Files.writeString(directory.resolve("map.yaml"),
+                "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}").toString();
+        Plan plan = Pintle.plan("--from", file, "--delete", "configmap/a");
+        assertEquals(List.of(1L, "a"), List.of(plan.summary().get("delete"), plan.changes().get(0).name()));
+        Trial trial = Pintle.trial("--start", "kubectl get configmaps -w", "--steps", file, "--quiet", "1s", "--cell", "1:down");
+        assertEquals(List.of(new Trial.Cell("1:down", "same", List.of(), null)), trial.cells());
+        PintleException error = assertThrows(PintleException.class, () -> Pintle.plan("--from", file, "--delete", "configmap/b"));
+        assertEquals("there is no object \"configmap/b\" in the source", error.getMessage());
     }
 }

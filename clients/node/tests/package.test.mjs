@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { PintleError, start } from 'pintle-server';
+import { PintleError, plan, start, trial } from 'pintle-server';
 
 const BOAT = { apiVersion: 'example.com/v1', kind: 'Boat', metadata: { name: 'argo' }, spec: { crew: 50 } };
 const BOATS = '/apis/example.com/v1/namespaces/default/boats';
@@ -318,4 +318,14 @@ test('a clock stops and advances, and a report says what was done', async () => 
   assert.equal((await workspace.report()).agents[0].userAgent, 'pintle-server');
   server.stop();
   await gone(server.pid);
+});
+
+test('plans and trials are objects', async () => {
+  const file = join(place, 'map.yaml');
+  writeFileSync(file, '{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}');
+  const planned = await plan('--from', file, '--delete', 'configmap/a');
+  assert.deepEqual([planned.summary.delete, planned.changes[0].name], [1, 'a']);
+  const tried = await trial('--start', 'kubectl get configmaps -w', '--steps', file, '--quiet', '1s', '--cell', '1:down');
+  assert.deepEqual(tried.cells, [{ cell: '1:down', verdict: 'same' }]);
+  await assert.rejects(plan('--from', file, '--delete', 'configmap/b'), new PintleError('there is no object "configmap/b" in the source'));
 });

@@ -1,6 +1,6 @@
 // Uses every type of the package; runners.test.mjs compiles it with tsc --strict. A wrong use must be an error as well.
 
-import { PintleError, ResponseError, start, type Server, type Workspace } from 'pintle-server';
+import { PintleError, ResponseError, plan, start, trial, type Server, type Workspace } from 'pintle-server';
 import { afterEach as afterJest, beforeEach as beforeJest, test as jest, withTemplate as jestTemplate } from 'pintle-server/jest';
 import setup from 'pintle-server/setup';
 import { beforeEach as beforeVitest, test as vitest, withTemplate } from 'pintle-server/vitest';
@@ -20,6 +20,9 @@ export async function use(): Promise<void> {
   const [applied] = await workspace.apply('a.yaml');
   const code = new ResponseError(404, applied.metadata.name).code;
   if (code < 0) throw new PintleError(`${server.url} ${workspace.kubeconfig()}`);
+  const { summary, changes } = await plan('-f', 'a.yaml');
+  const { cells } = await trial('trial.yaml');
+  if (summary.delete + changes.length > cells.length) throw new PintleError(changes[0].fields[0].path);
   // @ts-expect-error: a time is a Date or a text
   await workspace.clock.set(5);
   server.stop();

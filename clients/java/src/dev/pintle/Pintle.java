@@ -36,4 +36,14 @@ public final class Pintle {
             return known;
         }
     }
+
+    /** The plan of a change, with the arguments of {@code pintle plan}. It needs no server. */
+    public static Plan plan(String... words) {
+        return Plan.of(Result.of("plan", words));
+    }
+
+    /** The trial of a scenario, with the arguments of {@code pintle trial}. It needs no server. */
+    public static Trial trial(String... words) {
+        return Trial.of(Result.of("trial", words));
+    }
 }
