@@ -32,6 +32,16 @@ enum Correlation<'a> {
     Above(Pair<'a>),
 }
 
+/// A value with rules, and its place.
+#[derive(Clone, Copy)]
+struct Ruled<'a> {
+    node: &'a RuleNode,
+    path: &'a FieldPath,
+    value: &'a Value,
+    old: Option<&'a Value>,
+    correlation: Correlation<'a>,
+}
+
 struct RuleWalk {
     verdict: Verdict,
     budget: i64,
@@ -47,7 +57,7 @@ pub(super) fn validate(root: &RuleNode, object: &Value, validation: &Validation<
         _ => Correlation::Off,
     };
     let path = validation.path.cloned().unwrap_or_else(FieldPath::root);
-    walk.node(root, &path, object, validation.old, correlation);
+    walk.node(Ruled { node: root, path: &path, value: object, old: validation.old, correlation });
     walk.verdict
 }
 
@@ -82,8 +92,8 @@ fn field(path: &FieldPath) -> String {
     if path.as_str().is_empty() { "<nil>".to_owned() } else { path.as_str().to_owned() }
 }
 
-fn invalid(path: &FieldPath, schema_type: &str, detail: String) -> FieldError {
-    FieldError { kind: FieldErrorKind::Invalid, field: field(path), value: quote(schema_type), detail }
+fn invalid(path: &FieldPath, node: &RuleNode, detail: String) -> FieldError {
+    FieldError { kind: FieldErrorKind::Invalid, field: field(path), value: quote(&node.schema_type), detail }
 }
 
 /// The key of an item of a map list, as text that is equal for equal keys.
@@ -102,36 +112,23 @@ fn item_key(item: &Value, keys: &[Text]) -> Option<String> {
 
 impl RuleWalk {
     /// Returns whether to continue.
-    fn node<'a>(
-        &mut self,
-        node: &RuleNode,
-        path: &FieldPath,
-        value: &'a Value,
-        old: Option<&'a Value>,
-        correlation: Correlation<'a>,
-    ) -> bool {
-        if value.is_null() {
+    fn node(&mut self, at: Ruled<'_>) -> bool {
+        if at.value.is_null() {
             return true;
         }
-        let old = old.filter(|old| !old.is_null());
-        if !self.rules(node, path, value, old, correlation) {
+        let at = Ruled { old: at.old.filter(|old| !old.is_null()), ..at };
+        if !self.rules(at) {
             return false;
         }
-        match value {
-            Value::Array(items) => self.items(node, path, items, old, correlation),
-            Value::Object(fields) => self.fields(node, path, fields, old, correlation),
+        match at.value {
+            Value::Array(items) => self.items(at, items),
+            Value::Object(fields) => self.fields(at, fields),
             _ => true,
         }
     }
 
-    fn fields<'a>(
-        &mut self,
-        node: &RuleNode,
-        path: &FieldPath,
-        fields: &'a machinery::Map,
-        old: Option<&'a Value>,
-        correlation: Correlation<'a>,
-    ) -> bool {
+    fn fields<'a>(&mut self, at: Ruled<'a>, fields: &'a machinery::Map) -> bool {
+        let Ruled { node, path, old, correlation, .. } = at;
         let old = old.filter(|_| node.correlatable_map);
         let is_root = path.as_str().is_empty();
         let below = |name: &str, field: &'a Value| match name {
@@ -140,8 +137,9 @@ impl RuleWalk {
         };
         if let Some(additional) = &node.additional {
             for (name, field) in fields.iter() {
-                let old = old.and_then(|old| old.get(name));
-                if !self.node(additional, &path.key(name), field, old, below(name, field)) {
+                let (old, path) = (old.and_then(|old| old.get(name)), &path.key(name));
+                let correlation = below(name, field);
+                if !self.node(Ruled { node: additional, path, value: field, old, correlation }) {
                     return false;
                 }
             }
@@ -149,22 +147,17 @@ impl RuleWalk {
         for (name, property) in &node.properties {
             let Some(field) = fields.get(name) else { continue };
             let old = old.and_then(|old| old.get(name));
-            let place = if name.is_empty() { path.key(name) } else { path.child(name) };
-            if !self.node(property, &place, field, old, below(name, field)) {
+            let path = &if name.is_empty() { path.key(name) } else { path.child(name) };
+            let correlation = below(name, field);
+            if !self.node(Ruled { node: property, path, value: field, old, correlation }) {
                 return false;
             }
         }
         true
     }
 
-    fn items<'a>(
-        &mut self,
-        node: &RuleNode,
-        path: &FieldPath,
-        items: &'a [Value],
-        old: Option<&'a Value>,
-        correlation: Correlation<'a>,
-    ) -> bool {
+    fn items<'a>(&mut self, at: Ruled<'a>, items: &'a [Value]) -> bool {
+        let Ruled { node, path, old, correlation, .. } = at;
         let Some(item_node) = &node.items else { return true };
         let keys = node.list_keys.as_deref();
         let keyed = |old: Option<&'_ Value>| -> std::collections::BTreeMap<String, usize> {
@@ -176,33 +169,28 @@ impl RuleWalk {
         let old_items = old.and_then(Value::as_array).unwrap_or_default();
         let places = keyed(old);
         let find = |item: &Value| places.get(&item_key(item, keys?)?).and_then(|i| old_items.get(*i));
-        for (i, item) in items.iter().enumerate() {
-            let old_item = find(item);
-            if !self.node(item_node, &path.index(i), item, old_item, correlation.item(item, old_item)) {
+        for (i, value) in items.iter().enumerate() {
+            let old = find(value);
+            let correlation = correlation.item(value, old);
+            if !self.node(Ruled { node: item_node, path: &path.index(i), value, old, correlation }) {
                 return false;
             }
         }
         true
     }
 
-    fn rules(
-        &mut self,
-        node: &RuleNode,
-        path: &FieldPath,
-        value: &Value,
-        old: Option<&Value>,
-        correlation: Correlation<'_>,
-    ) -> bool {
+    fn rules(&mut self, at: Ruled<'_>) -> bool {
+        let Ruled { node, path, value, old, .. } = at;
         if let Some(broken) = &node.broken {
             let detail = format!("rule compiler initialization error: {broken}");
-            self.verdict.errors.push(invalid(path, &node.schema_type, detail));
+            self.verdict.errors.push(invalid(path, node, detail));
             return true;
         }
         if node.rules.is_empty() {
             return true;
         }
         if self.budget <= 0 {
-            self.out_of_budget(path, node);
+            self.out_of_budget(at);
             return false;
         }
         let this = from_json(value, &node.decl);
@@ -211,16 +199,16 @@ impl RuleWalk {
         let before = old.filter(|_| looks_back).map(|old| from_json(old, &node.decl));
         for rule in node.rules.iter() {
             let variables = Variables { this: &this, before: before.as_ref() };
-            if !self.rule(node, rule, path, value, &variables, correlation) {
+            if !self.rule(rule, at, &variables) {
                 return false;
             }
         }
         true
     }
 
-    fn out_of_budget(&mut self, path: &FieldPath, node: &RuleNode) {
+    fn out_of_budget(&mut self, at: Ruled<'_>) {
         let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
-        self.verdict.errors.push(invalid(path, &node.schema_type, detail.to_owned()));
+        self.verdict.errors.push(invalid(at.path, at.node, detail.to_owned()));
     }
 
     fn evaluate<'a>(&mut self, program: &'a Program, values: [Option<Val<'a>>; 2]) -> Outcome<'a> {
@@ -252,20 +240,12 @@ impl RuleWalk {
         }
     }
 
-    fn rule<'a>(
-        &mut self,
-        node: &'a RuleNode,
-        rule: &'a Rule,
-        path: &FieldPath,
-        value: &'a Value,
-        variables: &Variables<'_, 'a>,
-        correlation: Correlation<'_>,
-    ) -> bool {
+    fn rule<'a>(&mut self, rule: &'a Rule, at: Ruled<'a>, variables: &Variables<'_, 'a>) -> bool {
         let program = match &rule.program {
             Ok(program) => program,
             Err(error) => {
                 let detail = format!("rule compile error: {error}");
-                self.verdict.errors.push(invalid(path, &node.schema_type, detail));
+                self.verdict.errors.push(invalid(at.path, at.node, detail));
                 return true;
             }
         };
@@ -278,14 +258,12 @@ impl RuleWalk {
             Err(error) => self.evaluate_without(program, error),
         };
         if !self.spend(outcome.cost) {
-            self.out_of_budget(path, node);
+            self.out_of_budget(at);
             return false;
         }
         let detail = match &outcome.result {
             Ok(Val::Bool(true)) => return true,
-            Ok(_) => {
-                return self.failed(node, rule, path, value, variables, correlation);
-            }
+            Ok(_) => return self.failed(rule, at, variables),
             Err(error) if error.is_overload() => format!(
                 "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {}",
                 rule.name
@@ -296,19 +274,12 @@ impl RuleWalk {
             ),
             Err(error) => format!("{error} evaluating rule: {}", rule.name),
         };
-        self.verdict.errors.push(invalid(path, &node.schema_type, detail));
+        self.verdict.errors.push(invalid(at.path, at.node, detail));
         !matches!(&outcome.result, Err(error) if error.is_cancelled())
     }
 
-    fn failed<'a>(
-        &mut self,
-        node: &'a RuleNode,
-        rule: &'a Rule,
-        path: &FieldPath,
-        value: &'a Value,
-        variables: &Variables<'_, 'a>,
-        correlation: Correlation<'_>,
-    ) -> bool {
+    fn failed<'a>(&mut self, rule: &'a Rule, at: Ruled<'a>, variables: &Variables<'_, 'a>) -> bool {
+        let Ruled { node, path, value, correlation, .. } = at;
         let path = if rule.field_path.is_empty() { path.clone() } else { path.child(&rule.field_path) };
         let ratcheted = !rule.uses_old_self && correlation.unchanged();
         let (error, goes_on) = match self.message(rule, variables) {
@@ -317,7 +288,7 @@ impl RuleWalk {
                 let detail = message.unwrap_or_else(|| format!("failed rule: {}", rule.name));
                 (failure(node, rule, &path, value, detail), true)
             }
-            Err(detail) => (invalid(&path, &node.schema_type, detail), false),
+            Err(detail) => (invalid(&path, node, detail), false),
         };
         if ratcheted {
             self.verdict.warnings.push(error.to_string());

@@ -13,14 +13,17 @@ use super::matching::{Matchable, Matcher};
 use super::trigger::Trigger;
 use crate::limits;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventEffect {
-    Drop,
-    Repeat,
-    Delay,
-    Reorder,
-    End,
-    Expire,
+machinery::text_enum! {
+    /// The effect on an event of a watch.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum EventEffect {
+        Drop = "Drop",
+        Repeat = "Repeat",
+        Delay = "Delay",
+        Reorder = "Reorder",
+        End = "End",
+        Expire = "Expire",
+    }
 }
 
 /// How far a cache lags behind.
@@ -340,14 +343,8 @@ fn effect_of(value: &Value) -> Result<FaultEffect, String> {
         ("Cut", ..) => Ok(FaultEffect::Cut),
         (_, "Timeout", _) => Ok(FaultEffect::TimedOutAfterCommit),
         (_, "Reset", _) => Ok(FaultEffect::ResetAfterCommit),
-        (.., "Drop") => Ok(FaultEffect::Event(EventEffect::Drop)),
-        (.., "Repeat") => Ok(FaultEffect::Event(EventEffect::Repeat)),
-        (.., "Delay") => Ok(FaultEffect::Event(EventEffect::Delay)),
-        (.., "Reorder") => Ok(FaultEffect::Event(EventEffect::Reorder)),
-        (.., "End") => Ok(FaultEffect::Event(EventEffect::End)),
-        (.., "Expire") => Ok(FaultEffect::Event(EventEffect::Expire)),
         ("", "", "") => Ok(FaultEffect::Slow),
-        _ => Err("spec.effect is unknown".to_owned()),
+        (.., event) => EventEffect::parse(event).map(FaultEffect::Event).ok_or("spec.effect is unknown".to_owned()),
     }
 }
 

@@ -8,46 +8,6 @@ use super::program::{Programs, Validation};
 use crate::admission::expressions::{Budget, EvaluationError, WriteVariables, all_hold, value};
 use crate::admission::matching::FailurePolicy;
 
-/// The values of all variables.
-pub fn activation<'p>(
-    subject: &'p WriteVariables<'_>,
-    programs: &'p Programs,
-    params: Option<&'p Value>,
-) -> Activation<'p> {
-    with_programs(subject.activation(&programs.names), programs, params)
-}
-
-/// The values of all variables of match conditions.
-pub fn condition_activation<'p>(
-    subject: &'p WriteVariables<'_>,
-    programs: &'p Programs,
-    params: Option<&'p Value>,
-) -> Activation<'p> {
-    with_programs(subject.condition_activation(&programs.names), programs, params)
-}
-
-/// The values of all variables of message expressions.
-fn message_activation<'p>(
-    subject: &'p WriteVariables<'_>,
-    programs: &'p Programs,
-    params: Option<&'p Value>,
-) -> Activation<'p> {
-    with_programs(subject.message_activation(&programs.names), programs, params)
-}
-
-fn with_programs<'p>(
-    mut activation: Activation<'p>,
-    programs: &'p Programs,
-    params: Option<&'p Value>,
-) -> Activation<'p> {
-    activation.set("params", params.map_or(Val::Null, value));
-    activation.set("variables", value(&programs.variable_names));
-    for (name, expression) in &programs.variables {
-        expression.compose(&mut activation, name);
-    }
-    activation
-}
-
 /// The denials of a policy, and its audit annotations.
 #[derive(Default)]
 pub struct Evaluation {
@@ -57,24 +17,88 @@ pub struct Evaluation {
     pub annotations: Vec<(Text, String)>,
 }
 
-/// Evaluates a policy. Errors are denials too, unless they are ignored.
-pub fn run(
-    subject: &WriteVariables<'_>,
-    programs: &Programs,
-    params: Option<&Value>,
-    on_failure: FailurePolicy,
-) -> Evaluation {
-    if !programs.conditions.is_empty() {
-        let mut variables = condition_activation(subject, programs, params);
-        let hold = all_hold(&programs.conditions, &mut variables);
-        programs.note_variables(&variables);
-        match hold {
-            Ok(true) => {}
-            Ok(false) => return Evaluation::default(),
-            Err(why) => return Evaluation { denials: failure(on_failure, why), ..Evaluation::default() },
-        }
+/// The programs of a policy, with what their variables stand for.
+pub struct PolicyRun<'p, 'w> {
+    pub subject: &'p WriteVariables<'w>,
+    pub programs: &'p Programs,
+    pub params: Option<&'p Value>,
+}
+
+impl<'p> PolicyRun<'p, '_> {
+    pub fn activation(&self) -> Activation<'p> {
+        self.with_programs(self.subject.activation(&self.programs.names))
     }
-    evaluated(subject, programs, params, on_failure)
+
+    fn with_programs(&self, mut activation: Activation<'p>) -> Activation<'p> {
+        activation.set("params", self.params.map_or(Val::Null, value));
+        activation.set("variables", value(&self.programs.variable_names));
+        for (name, expression) in &self.programs.variables {
+            expression.compose(&mut activation, name);
+        }
+        activation
+    }
+
+    pub fn conditions_hold(&self) -> Result<bool, String> {
+        let mut variables = self.with_programs(self.subject.condition_activation(&self.programs.names));
+        let hold = all_hold(&self.programs.conditions, &mut variables);
+        self.programs.note_variables(&variables);
+        hold
+    }
+
+    /// Evaluates a validating policy. Errors are denials too, unless they are ignored.
+    pub fn validate(&self, on_failure: FailurePolicy) -> Evaluation {
+        if !self.programs.conditions.is_empty() {
+            match self.conditions_hold() {
+                Ok(true) => {}
+                Ok(false) => return Evaluation::default(),
+                Err(why) => return Evaluation { denials: failure(on_failure, why), ..Evaluation::default() },
+            }
+        }
+        self.evaluated(on_failure)
+    }
+
+    /// Evaluates the validations and the audit annotations.
+    fn evaluated(&self, on_failure: FailurePolicy) -> Evaluation {
+        let programs = self.programs;
+        let failure = |why| failure(on_failure, why);
+        let exhausted = |why| Evaluation { denials: failure(why), ..Evaluation::default() };
+        let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
+        let mut variables = self.activation();
+        let mut failures = vec![];
+        for (index, validation) in programs.validations.iter().enumerate() {
+            match validation.expression.evaluate(&mut variables, &mut budget) {
+                Ok(Val::Bool(true)) => {}
+                Ok(_) => failures.push((index, validation, None)),
+                Err(EvaluationError::Expression(why)) => failures.push((index, validation, Some(why))),
+                Err(EvaluationError::OutOfBudget(why)) => return exhausted(why),
+            }
+        }
+        let mut evaluation = Evaluation::default();
+        let mut annotations_budget = Budget(cel::rules::OBJECT_COST_MAX);
+        for (key, expression) in &programs.annotations {
+            match expression.evaluate(&mut variables, &mut annotations_budget) {
+                Ok(Val::String(text)) if !text.trim().is_empty() => {
+                    evaluation.annotations.push((key.clone(), text.trim().to_owned()));
+                }
+                Ok(_) => {}
+                Err(EvaluationError::Expression(why)) => evaluation.faults.extend(failure(why)),
+                Err(EvaluationError::OutOfBudget(why)) => return exhausted(why),
+            }
+        }
+        programs.note_variables(&variables);
+        if failures.is_empty() {
+            return evaluation;
+        }
+        let mut variables = self.with_programs(self.subject.message_activation(&programs.names));
+        for (index, validation, error) in failures {
+            let failed = match error {
+                None => vec![denial(validation, &mut variables, &mut budget)],
+                Some(why) => failure(why),
+            };
+            evaluation.denials.extend(failed.into_iter().map(|denial| Denial { index, ..denial }));
+        }
+        evaluation
+    }
 }
 
 fn failure(on_failure: FailurePolicy, why: String) -> Vec<Denial> {
@@ -82,53 +106,6 @@ fn failure(on_failure: FailurePolicy, why: String) -> Vec<Denial> {
         FailurePolicy::Fail => vec![Denial::new(why)],
         FailurePolicy::Ignore => vec![],
     }
-}
-
-/// Evaluates the validations and the audit annotations of a policy.
-fn evaluated(
-    subject: &WriteVariables<'_>,
-    programs: &Programs,
-    params: Option<&Value>,
-    on_failure: FailurePolicy,
-) -> Evaluation {
-    let failure = |why| failure(on_failure, why);
-    let exhausted = |why| Evaluation { denials: failure(why), ..Evaluation::default() };
-    let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
-    let mut variables = activation(subject, programs, params);
-    let mut failures = vec![];
-    for (index, validation) in programs.validations.iter().enumerate() {
-        match validation.expression.evaluate(&mut variables, &mut budget) {
-            Ok(Val::Bool(true)) => {}
-            Ok(_) => failures.push((index, validation, None)),
-            Err(EvaluationError::Expression(why)) => failures.push((index, validation, Some(why))),
-            Err(EvaluationError::OutOfBudget(why)) => return exhausted(why),
-        }
-    }
-    let mut evaluation = Evaluation::default();
-    let mut annotations_budget = Budget(cel::rules::OBJECT_COST_MAX);
-    for (key, expression) in &programs.annotations {
-        match expression.evaluate(&mut variables, &mut annotations_budget) {
-            Ok(Val::String(text)) if !text.trim().is_empty() => {
-                evaluation.annotations.push((key.clone(), text.trim().to_owned()));
-            }
-            Ok(_) => {}
-            Err(EvaluationError::Expression(why)) => evaluation.faults.extend(failure(why)),
-            Err(EvaluationError::OutOfBudget(why)) => return exhausted(why),
-        }
-    }
-    programs.note_variables(&variables);
-    if failures.is_empty() {
-        return evaluation;
-    }
-    let mut variables = message_activation(subject, programs, params);
-    for (index, validation, error) in failures {
-        let failed = match error {
-            None => vec![denial(validation, &mut variables, &mut budget)],
-            Some(why) => failure(why),
-        };
-        evaluation.denials.extend(failed.into_iter().map(|denial| Denial { index, ..denial }));
-    }
-    evaluation
 }
 
 /// The denial of a validation that does not hold. The message is the result of its message expression, else its message,

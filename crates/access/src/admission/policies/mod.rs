@@ -16,7 +16,7 @@ use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 use objects::{Event, EventKind, Key};
 
-use self::evaluate::Evaluation;
+use self::evaluate::{Evaluation, PolicyRun};
 use super::Attributes;
 use super::attributes::in_order;
 use super::expressions::{VersionedObjects, WriteVariables};
@@ -343,8 +343,9 @@ async fn apply(
             }
         };
         for params in params {
-            let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.on_failure);
-            let Evaluation { denials, faults, annotations } = subject.evaluate(run).await;
+            let run = PolicyRun { subject: &subject, programs: policy.programs(), params: params.as_ref() };
+            let evaluated = subject.evaluate(|| run.validate(policy.on_failure));
+            let Evaluation { denials, faults, annotations } = evaluated.await;
             for (key, value) in annotations {
                 findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);
             }

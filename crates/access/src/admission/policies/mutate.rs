@@ -8,11 +8,11 @@ use machinery::status::{Cause, Reason};
 use machinery::{Status, Text, Value};
 use resource::Version;
 
-use super::evaluate::{activation, condition_activation};
+use super::evaluate::PolicyRun;
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, PolicySnapshot, params};
 use crate::admission::Attributes;
-use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables, all_hold};
+use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables};
 use crate::admission::matching::FailurePolicy;
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
@@ -203,13 +203,8 @@ impl Invocation<'_> {
             return true;
         }
         let subject = WriteVariables::new(attributes, self.version, objects);
-        let all = || {
-            let mut values = condition_activation(&subject, programs, self.params.as_ref());
-            let hold = all_hold(&programs.conditions, &mut values);
-            programs.note_variables(&values);
-            hold
-        };
-        let hold = subject.evaluate(all).await;
+        let run = PolicyRun { subject: &subject, programs, params: self.params.as_ref() };
+        let hold = subject.evaluate(|| run.conditions_hold()).await;
         hold.unwrap_or_else(|why| {
             self.fault(&why, faults);
             false
@@ -236,10 +231,11 @@ impl Invocation<'_> {
         for mutation in &programs.mutations {
             let after = {
                 let subject = WriteVariables::new(attributes, self.version, &current);
-                let values = || activation(&subject, programs, self.params.as_ref());
+                let policy = PolicyRun { subject: &subject, programs, params: self.params.as_ref() };
                 let run = || {
-                    let mut values = values();
-                    let applied = apply_mutation(mutation, &mut values, attributes, self.version, &current.object);
+                    let mut values = policy.activation();
+                    let written = Written { attributes, version: self.version, object: &current.object };
+                    let applied = written.mutated(mutation, &mut values);
                     programs.note_variables(&values);
                     applied
                 };
@@ -269,73 +265,65 @@ enum Fault {
     Write(Status),
 }
 
-fn apply_mutation<'p>(
-    mutation: &'p Mutation,
-    variables: &mut Activation<'p>,
-    attributes: &Attributes<'_>,
-    version: &Version,
-    object: &Value,
-) -> Result<Value, Fault> {
-    let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));
-    let found = found.map_err(|failed| match failed {
-        EvaluationError::Expression(why) | EvaluationError::OutOfBudget(why) => Fault::Policy(why),
-    })?;
-    match mutation.patch_type {
-        PatchType::ApplyConfiguration => {
-            apply_configuration(&found, attributes, version, object).map_err(Fault::Policy)
+/// The object that a mutation changes.
+struct Written<'a> {
+    attributes: &'a Attributes<'a>,
+    version: &'a Version,
+    object: &'a Value,
+}
+
+impl Written<'_> {
+    fn mutated<'p>(&self, mutation: &'p Mutation, variables: &mut Activation<'p>) -> Result<Value, Fault> {
+        let found = mutation.expression.evaluate(variables, &mut Budget(cel::rules::OBJECT_COST_MAX));
+        let found = found.map_err(|failed| match failed {
+            EvaluationError::Expression(why) | EvaluationError::OutOfBudget(why) => Fault::Policy(why),
+        })?;
+        match mutation.patch_type {
+            PatchType::ApplyConfiguration => self.configured(&found).map_err(Fault::Policy),
+            PatchType::JsonPatch => self.patched(&found),
         }
-        PatchType::JsonPatch => apply_json_patch(&found, attributes, version, object),
     }
-}
 
-/// Applies the ApplyConfiguration that an expression returned.
-fn apply_configuration(
-    found: &Val<'_>,
-    attributes: &Attributes<'_>,
-    version: &Version,
-    object: &Value,
-) -> Result<Value, String> {
-    if let Some(why) = misnamed(found) {
-        return Err(format!("type mismatch: {why}"));
+    /// Applies the ApplyConfiguration that an expression returned.
+    fn configured(&self, found: &Val<'_>) -> Result<Value, String> {
+        if let Some(why) = misnamed(found) {
+            return Err(format!("type mismatch: {why}"));
+        }
+        let mut configuration = Configuration::new(found)?;
+        let [api_version, kind] = ["apiVersion", "kind"].map(|key| self.object.str_at(&[key]));
+        if self.attributes.subresource == "scale" {
+            // kube-apiserver's types for applies are those of OpenAPI's group version, which lack the Scale
+            return Err(format!(
+                "error applying patch: failed to convert patch object to typed object: no corresponding type for {api_version}, Kind={kind}"
+            ));
+        }
+        for (key, text) in [("apiVersion", api_version), ("kind", kind)] {
+            configuration.value.set_at(&[key], Value::from(text));
+        }
+        schema::apply::merge_configuration(&self.version.program().types, self.object, &configuration)
+            .map_err(|why| format!("error applying patch: {why}"))
     }
-    let mut configuration = Configuration::new(found)?;
-    if attributes.subresource == "scale" {
-        // kube-apiserver's types for applies are those of OpenAPI's group version, which lack the Scale
-        let kind = format!("{}, Kind={}", object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
-        return Err(format!(
-            "error applying patch: failed to convert patch object to typed object: no corresponding type for {kind}"
-        ));
-    }
-    for key in ["apiVersion", "kind"] {
-        configuration.value.set_at(&[key], Value::from(object.str_at(&[key])));
-    }
-    schema::apply::merge_configuration(&version.program().types, object, &configuration)
-        .map_err(|why| format!("error applying patch: {why}"))
-}
 
-/// Applies the JSON patch that an expression returned. A `test` that fails leaves the object unchanged.
-fn apply_json_patch(
-    found: &Val<'_>,
-    attributes: &Attributes<'_>,
-    version: &Version,
-    object: &Value,
-) -> Result<Value, Fault> {
-    let patch = patch_of(found).map_err(Fault::Policy)?;
-    // kube-apiserver encodes the typed object before each patch, which omits what is empty
-    let printed = match version.built_in.filter(|_| attributes.is_versioned() && object.has_empty()) {
-        Some(row) => row.printed(object),
-        None => object.clone(),
-    };
-    let after = json_patch::apply_if_tested(printed, &patch);
-    let after = after.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
-    let Some(after) = after else { return Ok(object.clone()) };
-    if attributes.resource.is_custom() && attributes.subresource == "scale" {
-        // kube-apiserver decodes the patched Scale as an object of the resource, which does not have that version
-        let api_version = object.str_at(&["apiVersion"]);
-        return Err(Fault::Policy(format!("request to convert CR to an invalid group/version: {api_version}")));
+    /// Applies the JSON patch that an expression returned. A `test` that fails leaves the object unchanged.
+    fn patched(&self, found: &Val<'_>) -> Result<Value, Fault> {
+        let Written { attributes, version, object } = *self;
+        let patch = patch_of(found).map_err(Fault::Policy)?;
+        // kube-apiserver encodes the typed object before each patch, which omits what is empty
+        let printed = match version.built_in.filter(|_| attributes.is_versioned() && object.has_empty()) {
+            Some(row) => row.printed(object),
+            None => object.clone(),
+        };
+        let after = json_patch::apply_if_tested(printed, &patch);
+        let after = after.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
+        let Some(after) = after else { return Ok(object.clone()) };
+        if attributes.resource.is_custom() && attributes.subresource == "scale" {
+            // kube-apiserver decodes the patched Scale as an object of the resource, which does not have that version
+            let api_version = object.str_at(&["apiVersion"]);
+            return Err(Fault::Policy(format!("request to convert CR to an invalid group/version: {api_version}")));
+        }
+        let decoded = patched::decoded(attributes, version, object, after, Unknown::Refused);
+        decoded.map_err(|why| Fault::Write(Status::internal(why)))
     }
-    let decoded = patched::decoded(attributes, version, object, after, Unknown::Refused);
-    decoded.map_err(|why| Fault::Write(Status::internal(why)))
 }
 
 /// The JSON patch of an expression's result.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Status, Value, json};
 use tokio::sync::watch;
 
 use dependents::Dependent;
@@ -24,7 +24,7 @@ use graph::{QUEUE, Task, WorkItem};
 use super::reconciler::Controller;
 use super::switch::AbsentOwners;
 use crate::limits;
-use crate::verbs::{self, Context, Document, PatchKind};
+use crate::verbs::{self, Context, Document, PatchKind, Request};
 use base::clock::{self, Follower};
 use objects::{Event, Key, Owner, Stored};
 use resource::Resource;
@@ -118,45 +118,6 @@ async fn examine(context: &Context, graph: &Graph, task: Task) {
     }
 }
 
-/// Creates an Event about the owner reference with index `reference`, whose owner is in another namespace.
-async fn report(context: &Context, resource: &Resource, stored: &Stored, reference: usize) -> Result<Verdict, Status> {
-    let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
-    let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
-    let (now, name, namespace) = (clock::now_rfc3339(), &stored.meta.name, &stored.meta.namespace);
-    let message = format!(
-        "ownerRef [{}/{}, namespace: {namespace}, name: {}, uid: {}] does not exist in namespace \"{namespace}\"",
-        owner.api_version, owner.kind, owner.name, owner.uid
-    );
-    let mut event = json!({
-        "metadata": {"generateName": (format!("{name}."))},
-        "type": "Warning", "reason": "OwnerRefInvalidNamespace", "message": message,
-        "source": {"component": COMPONENT}, "reportingComponent": COMPONENT,
-        "count": 1, "firstTimestamp": (now.clone()), "lastTimestamp": now,
-        "involvedObject": {
-            "apiVersion": (resource.api_version(resource.storage_version())), "kind": (resource.kind.clone()),
-            "name": (name.clone()), "uid": (stored.meta.uid.clone())
-        }
-    });
-    if !namespace.is_empty() {
-        event.set_at(&["involvedObject", "namespace"], Value::from(namespace));
-    }
-    let place = if namespace.is_empty() { "default" } else { namespace };
-    let path = verbs::path_of(&events, place, "");
-    let request = context.controller_request(USER, &events, &http::Method::POST, &path);
-    let document = Document::json(&event);
-    if let Err(status) = verbs::create(context, &request, &document).await {
-        tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
-    }
-    Ok(Verdict::Done)
-}
-
-/// The live object of a key, if it is still the one with this uid.
-fn live(context: &Context, key: &Key, uid: &str) -> Option<(Arc<Resource>, Arc<Stored>)> {
-    let resource = context.registry.get(&key.group, &key.plural)?;
-    let stored = resource.collection.get(&key.path).filter(|stored| stored.meta.uid == uid)?;
-    Some((resource, stored))
-}
-
 fn has_finalizer(stored: &Stored, name: &str) -> bool {
     stored.meta.finalizers && finalizers(stored).iter().any(|finalizer| finalizer.as_str() == Some(name))
 }
@@ -210,14 +171,15 @@ fn owner_state(context: &Context, graph: &Graph, owner: &Owner, namespace: &str)
 }
 
 async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
-    let Some((resource, stored)) = live(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
+    let Some(live) = LiveObject::of(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
+    let stored = &live.stored;
     if stored.meta.deleting || stored.meta.owners.is_empty() {
         return Ok(Verdict::Done);
     }
     let states: Vec<OwnerState> =
         stored.meta.owners.iter().map(|owner| owner_state(context, graph, owner, &stored.meta.namespace)).collect();
     if let Some(owner) = states.iter().position(|state| *state == OwnerState::Impossible) {
-        return report(context, &resource, &stored, owner).await;
+        return live.report(owner).await;
     }
     if states.contains(&OwnerState::Unknown) {
         return Ok(Verdict::Unknown);
@@ -228,43 +190,44 @@ async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
         }
         let mut owners = stored.meta.owners.iter();
         if let Some(owner) = owners.position(|owner| is_in_other_namespace(context, owner, &stored.meta.namespace)) {
-            report(context, &resource, &stored, owner).await?;
+            live.report(owner).await?;
         }
         return Ok(Verdict::Grace(limits::ABSENT_OWNER_GRACE));
     }
     if states.contains(&OwnerState::Solid) {
         let mut states = states.iter();
-        return drop_owners(context, &resource, &stored, |_| states.next() == Some(&OwnerState::Solid)).await;
+        return live.drop_owners(|_| states.next() == Some(&OwnerState::Solid)).await;
     }
     let dependents = graph.dependents(&stored.meta.uid);
     if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|dependent| is_waiting(context, dependent)) {
             // this is a cycle: objects that wait for this one must not wait any longer
-            unblock(context, &resource, &stored).await?;
+            live.unblock().await?;
         }
-        return delete(context, &resource, &task.key, &task.uid, "Foreground").await;
+        return live.delete("Foreground").await;
     }
-    let policy = if has_finalizer(&stored, ORPHAN) {
+    let policy = if has_finalizer(stored, ORPHAN) {
         "Orphan"
-    } else if has_finalizer(&stored, FOREGROUND) {
+    } else if has_finalizer(stored, FOREGROUND) {
         "Foreground"
     } else {
         "Background"
     };
-    delete(context, &resource, &task.key, &task.uid, policy).await
+    live.delete(policy).await
 }
 
 fn is_waiting(context: &Context, dependent: &Dependent) -> bool {
-    live(context, &dependent.key, &dependent.uid)
-        .is_some_and(|(_, stored)| stored.meta.deleting && has_finalizer(&stored, FOREGROUND))
+    LiveObject::of(context, &dependent.key, &dependent.uid)
+        .is_some_and(|live| live.stored.meta.deleting && has_finalizer(&live.stored, FOREGROUND))
 }
 
 async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
-    let Some((resource, stored)) = live(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
+    let Some(live) = LiveObject::of(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
+    let stored = &live.stored;
     if !stored.meta.deleting {
         return Ok(Verdict::Done);
     }
-    let (orphan, foreground) = (has_finalizer(&stored, ORPHAN), has_finalizer(&stored, FOREGROUND));
+    let (orphan, foreground) = (has_finalizer(stored, ORPHAN), has_finalizer(stored, FOREGROUND));
     if !(orphan || foreground) {
         return Ok(Verdict::Done);
     }
@@ -277,7 +240,7 @@ async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
             let orphaned = part.iter().map(|dependent| drop_owner(context, dependent, &task.uid));
             join_all(orphaned).await.into_iter().collect::<Result<(), Status>>()?;
         }
-        return release(context, &resource, &stored, ORPHAN).await;
+        return live.release(ORPHAN).await;
     }
     // in a cycle, a dependent waits for this object itself; such a dependent does not block the deletion
     let is_in_cycle =
@@ -285,7 +248,7 @@ async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
     let blocking: Vec<Dependent> =
         dependents.into_iter().filter(|dependent| dependent.blocks && !is_in_cycle(dependent)).collect();
     if blocking.is_empty() {
-        return release(context, &resource, &stored, FOREGROUND).await;
+        return live.release(FOREGROUND).await;
     }
     for Dependent { key, uid, .. } in blocking.iter().filter(|blocking| !is_deleting(context, blocking)) {
         graph.enqueue_object(WorkItem::Dependent, key, uid);
@@ -294,15 +257,15 @@ async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
 }
 
 fn is_deleting(context: &Context, dependent: &Dependent) -> bool {
-    live(context, &dependent.key, &dependent.uid).is_none_or(|(_, stored)| stored.meta.deleting)
+    LiveObject::of(context, &dependent.key, &dependent.uid).is_none_or(|live| live.stored.meta.deleting)
 }
 
 /// Removes the reference to an owner from a dependent. The error is the last conflict if others always write before: an owner whose
 /// finalizer went while a reference to it is left would take the dependent with it.
 async fn drop_owner(context: &Context, dependent: &Dependent, owner: &str) -> Result<(), Status> {
     for last in (0..limits::WRITE_RETRIES).rev() {
-        let Some((resource, stored)) = live(context, &dependent.key, &dependent.uid) else { return Ok(()) };
-        match drop_owners(context, &resource, &stored, |reference| reference.str_at(&["uid"]) != owner).await {
+        let Some(live) = LiveObject::of(context, &dependent.key, &dependent.uid) else { return Ok(()) };
+        match live.drop_owners(|reference| reference.str_at(&["uid"]) != owner).await {
             Err(status) if status.reason == Reason::Conflict && last > 0 => {}
             Err(status) if status.reason == Reason::NotFound => return Ok(()),
             result => return result.map(drop),
@@ -311,76 +274,110 @@ async fn drop_owner(context: &Context, dependent: &Dependent, owner: &str) -> Re
     Ok(())
 }
 
-/// Removes all owner references of an object for which `keep` returns false.
-async fn drop_owners(
-    context: &Context,
-    resource: &Arc<Resource>,
-    stored: &Stored,
-    mut keep: impl FnMut(&Value) -> bool,
-) -> Result<Verdict, Status> {
-    let object = stored.body.to_value(0);
-    let all = object.items_at(&["metadata", "ownerReferences"]);
-    let kept: Vec<Value> = all.iter().filter(|reference| keep(reference)).cloned().collect();
-    if kept.len() == all.len() {
-        return Ok(Verdict::Done);
+/// A live object.
+struct LiveObject<'a> {
+    context: &'a Context,
+    resource: Arc<Resource>,
+    stored: Arc<Stored>,
+}
+
+impl LiveObject<'_> {
+    /// The live object of a key, if it is still the one with this uid.
+    fn of<'a>(context: &'a Context, key: &Key, uid: &str) -> Option<LiveObject<'a>> {
+        let resource = context.registry.get(&key.group, &key.plural)?;
+        let stored = resource.collection.get(&key.path).filter(|stored| stored.meta.uid == uid)?;
+        Some(LiveObject { context, resource, stored })
     }
-    let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
-    patch(context, resource, stored, [("ownerReferences", kept)].into()).await
-}
 
-/// Sets `blockOwnerDeletion` to false in all owner references of an object.
-async fn unblock(context: &Context, resource: &Arc<Resource>, stored: &Stored) -> Result<Verdict, Status> {
-    let object = stored.body.to_value(0);
-    let mut owners = object.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
-    for owner in owners.as_array_mut().into_iter().flatten() {
-        owner.set_at(&["blockOwnerDeletion"], Value::Bool(false));
+    /// Creates an Event about the owner reference with index `reference`, whose owner is in another namespace.
+    async fn report(&self, reference: usize) -> Result<Verdict, Status> {
+        let LiveObject { context, resource, stored } = self;
+        let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
+        let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
+        let (now, name, namespace) = (clock::now_rfc3339(), &stored.meta.name, &stored.meta.namespace);
+        let message = format!(
+            "ownerRef [{}/{}, namespace: {namespace}, name: {}, uid: {}] does not exist in namespace \"{namespace}\"",
+            owner.api_version, owner.kind, owner.name, owner.uid
+        );
+        let mut event = json!({
+            "metadata": {"generateName": (format!("{name}."))},
+            "type": "Warning", "reason": "OwnerRefInvalidNamespace", "message": message,
+            "source": {"component": COMPONENT}, "reportingComponent": COMPONENT,
+            "count": 1, "firstTimestamp": (now.clone()), "lastTimestamp": now,
+            "involvedObject": {
+                "apiVersion": (resource.api_version(resource.storage_version())), "kind": (resource.kind.clone()),
+                "name": (name.clone()), "uid": (stored.meta.uid.clone())
+            }
+        });
+        event.put_text(&["involvedObject", "namespace"], namespace);
+        let place = if namespace.is_empty() { "default" } else { namespace };
+        let path = verbs::path_of(&events, place, "");
+        let request = context.controller_request(USER, &events, &http::Method::POST, &path);
+        let document = Document::json(&event);
+        if let Err(status) = verbs::create(context, &request, &document).await {
+            tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
+        }
+        Ok(Verdict::Done)
     }
-    patch(context, resource, stored, [("ownerReferences", owners)].into()).await
-}
 
-/// Removes a finalizer from an object.
-async fn release(
-    context: &Context,
-    resource: &Arc<Resource>,
-    stored: &Stored,
-    finalizer: &str,
-) -> Result<Verdict, Status> {
-    let kept: Vec<Value> = finalizers(stored).into_iter().filter(|name| name.as_str() != Some(finalizer)).collect();
-    let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
-    patch(context, resource, stored, [("finalizers", kept)].into()).await
-}
+    /// Removes all owner references for which `keep` returns false.
+    async fn drop_owners(&self, mut keep: impl FnMut(&Value) -> bool) -> Result<Verdict, Status> {
+        let object = self.stored.body.to_value(0);
+        let all = object.items_at(&["metadata", "ownerReferences"]);
+        let kept: Vec<Value> = all.iter().filter(|reference| keep(reference)).cloned().collect();
+        if kept.len() == all.len() {
+            return Ok(Verdict::Done);
+        }
+        let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
+        self.patch([("ownerReferences", kept)].into()).await
+    }
 
-/// Merges `metadata` into an object, if it has not changed since it was read.
-async fn patch(
-    context: &Context,
-    resource: &Arc<Resource>,
-    stored: &Stored,
-    mut metadata: Value,
-) -> Result<Verdict, Status> {
-    metadata.set_at(&["uid"], Value::from(&stored.meta.uid));
-    metadata.set_at(&["resourceVersion"], Value::from(stored.revision.to_string()));
-    let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
-    let document = Document::json(&json!({"metadata": metadata}));
-    verbs::patch(context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
-}
+    /// Sets `blockOwnerDeletion` to false in all owner references.
+    async fn unblock(&self) -> Result<Verdict, Status> {
+        let object = self.stored.body.to_value(0);
+        let mut owners = object.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
+        for owner in owners.as_array_mut().into_iter().flatten() {
+            owner.set_at(&["blockOwnerDeletion"], Value::Bool(false));
+        }
+        self.patch([("ownerReferences", owners)].into()).await
+    }
 
-/// Deletes an object, if it does not change meanwhile.
-async fn delete(
-    context: &Context,
-    resource: &Arc<Resource>,
-    key: &Key,
-    uid: &Text,
-    policy: &'static str,
-) -> Result<Verdict, Status> {
-    let Some((_, stored)) = live(context, key, uid) else { return Ok(Verdict::Done) };
-    let version = stored.revision.to_string();
-    let options = json!({
-        "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
-        "preconditions": {"uid": (uid.clone()), "resourceVersion": version}
-    });
-    let path = verbs::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-    let request = context.controller_request(USER, resource, &http::Method::DELETE, &path);
-    let document = Document::json(&options);
-    verbs::delete(context, &request, Some(&document)).await.map(|_| Verdict::Done)
+    /// Removes a finalizer.
+    async fn release(&self, finalizer: &str) -> Result<Verdict, Status> {
+        let all = finalizers(&self.stored).into_iter();
+        let kept: Vec<Value> = all.filter(|name| name.as_str() != Some(finalizer)).collect();
+        let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
+        self.patch([("finalizers", kept)].into()).await
+    }
+
+    /// Merges `metadata` into the object, if it has not changed since it was read.
+    async fn patch(&self, mut metadata: Value) -> Result<Verdict, Status> {
+        metadata.set_at(&["uid"], Value::from(&self.stored.meta.uid));
+        metadata.set_at(&["resourceVersion"], Value::from(self.stored.revision.to_string()));
+        let request = self.request(&http::Method::PATCH);
+        let document = Document::json(&json!({"metadata": metadata}));
+        verbs::patch(self.context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
+    }
+
+    /// Deletes the object, if it does not change meanwhile.
+    async fn delete(&self, policy: &'static str) -> Result<Verdict, Status> {
+        let meta = &self.stored.meta;
+        let key = self.resource.key(&meta.namespace, &meta.name);
+        // an object that was unblocked has another revision since
+        let Some(LiveObject { stored, .. }) = LiveObject::of(self.context, &key, &meta.uid) else {
+            return Ok(Verdict::Done);
+        };
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
+            "preconditions": {"uid": (meta.uid.clone()), "resourceVersion": (stored.revision.to_string())}
+        });
+        let request = self.request(&http::Method::DELETE);
+        verbs::delete(self.context, &request, Some(&Document::json(&options))).await.map(|_| Verdict::Done)
+    }
+
+    fn request(&self, method: &http::Method) -> Request {
+        let meta = &self.stored.meta;
+        let path = verbs::path_of(&self.resource, &meta.namespace, &meta.name);
+        self.context.controller_request(USER, &self.resource, method, &path)
+    }
 }

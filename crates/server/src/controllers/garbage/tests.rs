@@ -57,11 +57,14 @@ impl TestServer {
         }
     }
 
+    fn live(&self, group: &str, plural: &str, path: &str) -> LiveObject<'_> {
+        let resource = self.resource(group, plural);
+        let stored = resource.collection.get(path).unwrap();
+        LiveObject { context: &self.api.context, resource, stored }
+    }
+
     async fn delete(&self, name: &str, policy: &'static str) {
-        let resource = self.resource("", "configmaps");
-        let stored = self.stored(name).unwrap();
-        let key = resource.key("n", name);
-        super::delete(&self.api.context, &resource, &key, &stored.meta.uid, policy).await.unwrap();
+        self.live("", "configmaps", &format!("n/{name}")).delete(policy).await.unwrap();
     }
 
     /// Collects everything that becomes due before `after` has passed.
@@ -118,13 +121,12 @@ async fn foreground_deletion_waits_for_blocking_dependents() {
     let owner = server.create("owner", &[]).await;
     server.create("child", &[("ConfigMap", "owner", &owner, true)]).await;
     let held = json!({"finalizers": ["example.com/hold"]});
-    let resource = server.resource("", "configmaps");
-    patch(&server.api.context, &resource, &server.stored("child").unwrap(), held).await.unwrap();
+    server.live("", "configmaps", "n/child").patch(held).await.unwrap();
     server.delete("owner", "Foreground").await;
     server.collect(AFTER_GRACE).await;
     assert_eq!(server.listed(), "child<owner owner<");
     assert!(server.stored("child").unwrap().meta.deleting);
-    patch(&server.api.context, &resource, &server.stored("child").unwrap(), json!({"finalizers": null})).await.unwrap();
+    server.live("", "configmaps", "n/child").patch(json!({"finalizers": null})).await.unwrap();
     server.collect(SOON).await;
     assert_eq!(server.listed(), "");
 }
@@ -179,13 +181,11 @@ async fn unknown_owner_kinds_are_resolved_by_crd_changes() {
     server.create("deck", &[("Boat", "nina", &boat, false)]).await;
     server.collect(AFTER_GRACE).await;
     assert_eq!(server.listed(), "deck<nina");
-    let (_, boat) = live(&server.api.context, &server.resource(GROUP, "boats").key("n", "nina"), &boat).unwrap();
-    let resource = server.resource("apiextensions.k8s.io", "customresourcedefinitions");
-    let stored = resource.collection.get("boats.harbor.example.com").unwrap();
-    let key = resource.key("", "boats.harbor.example.com");
-    super::delete(&server.api.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
+    let key = server.resource(GROUP, "boats").key("n", "nina");
+    let definition = server.live("apiextensions.k8s.io", "customresourcedefinitions", "boats.harbor.example.com");
+    definition.delete("Background").await.unwrap();
     verbs::finalize(&server.api.context, &mut verbs::PendingCrdDeletions::default()).await;
-    assert!(live(&server.api.context, &key, &boat.meta.uid).is_none());
+    assert!(LiveObject::of(&server.api.context, &key, &boat).is_none());
     server.collect(SOON).await;
     // the boat can no longer be read, but its deletion was observed
     assert_eq!(server.listed(), "");
@@ -198,13 +198,12 @@ async fn cycles_of_owners_are_collected() {
             let server = TestServer::new().await;
             let a = server.create("a", &[]).await;
             let b = server.create("b", &[("ConfigMap", "a", &a, true)]).await;
-            let resource = server.resource("", "configmaps");
             let owners = json!([
                 {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": (b.as_str()), "blockOwnerDeletion": true},
                 {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": (a.as_str()), "blockOwnerDeletion": true}
             ]);
             let metadata = json!({"ownerReferences": owners});
-            patch(&server.api.context, &resource, &server.stored("a").unwrap(), metadata).await.unwrap();
+            server.live("", "configmaps", "n/a").patch(metadata).await.unwrap();
             server.collect(SOON).await;
             server.delete("a", policy).await;
             if delete_both {

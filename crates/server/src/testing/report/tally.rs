@@ -53,10 +53,7 @@ pub struct AgentTally {
     /// Requests for single objects; true for writes.
     objects: HashMap<(bool, ObjectKey), RequestWindow>,
     lists: HashMap<String, RequestWindow>,
-    /// The bytes of what has been added, about.
-    bytes: usize,
-    /// Whether nothing may be added any more.
-    is_full: bool,
+    space: Space,
 }
 
 /// The group, the resource, the namespace and the name.
@@ -199,14 +196,14 @@ impl Tally {
             writes.add(exchange, ending);
         }
         let Some(agent) = self.agent(&exchange.agent) else { return };
-        agent.is_full = is_full;
-        let before = agent.bytes;
+        agent.space.is_full = is_full;
+        let before = agent.space.bytes;
         let is_whole = agent.count(exchange, ending)
             & agent.count_rights(exchange, ending)
             & agent.count_failure(exchange, ending)
             & agent.count_write(exchange, ending)
             & agent.count_rate(exchange, now);
-        let added = agent.bytes - before;
+        let added = agent.space.bytes - before;
         self.bytes += added;
         self.is_truncated |= !is_whole;
     }
@@ -254,21 +251,30 @@ impl WatchTally {
 /// The bytes of an entry of a map, besides its text: some short texts, counters, and the nodes of the map.
 const ENTRY_BYTES: usize = 256;
 
-/// The space that a report has left.
-struct TallyRoom<'a> {
-    bytes: &'a mut usize,
+/// The space that counters take.
+#[derive(Default)]
+struct Space {
+    /// The bytes of what has been added, about.
+    bytes: usize,
+    /// Whether nothing may be added any more.
     is_full: bool,
 }
 
-impl TallyRoom<'_> {
-    /// Whether a map has room for a key; a new one, with a text of that length, is counted.
-    fn has<K: Ord, V>(self, map: &BTreeMap<K, V>, key: &K, length: usize) -> bool {
-        if map.contains_key(key) {
-            return true;
+impl Space {
+    /// The counter of a key, which has a text of that length; `None` if it is a new one without room.
+    fn counter<'m, K: Ord, V: Default>(
+        &mut self,
+        counters: &'m mut BTreeMap<K, V>,
+        key: K,
+        length: usize,
+    ) -> Option<&'m mut V> {
+        if !counters.contains_key(&key) {
+            if self.is_full || counters.len() >= limits::REPORT_ITEMS_MAX {
+                return None;
+            }
+            self.bytes += ENTRY_BYTES + length;
         }
-        let fits = !self.is_full && map.len() < limits::REPORT_ITEMS_MAX;
-        *self.bytes += if fits { ENTRY_BYTES + length } else { 0 };
-        fits
+        Some(counters.entry(key).or_default())
     }
 }
 
@@ -289,25 +295,18 @@ impl AgentTally {
     /// Records a finding. Each of these functions returns whether everything was kept.
     fn find(&mut self, check: Check, subject: String) -> bool {
         *self.counts.entry(check).or_default() += 1;
-        let (length, key) = (subject.len(), (check, subject));
-        let room = TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.findings, &key, length);
-        if room {
-            *self.findings.entry(key).or_default() += 1;
-        }
-        room
+        let length = subject.len();
+        self.space.counter(&mut self.findings, (check, subject), length).map(|count| *count += 1).is_some()
     }
 
     fn count(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
         let info = &exchange.info;
         let key = (info.verb.as_str(), resource_name(&info.group, &info.resource, &info.subresource));
         let length = key.1.len();
-        let room = TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.requests, &key, length);
-        if room {
-            let requests = self.requests.entry(key).or_default();
-            requests.count += 1;
-            requests.failed += u64::from(!(100..400).contains(&ending.code));
-        }
-        room
+        let Some(requests) = self.space.counter(&mut self.requests, key, length) else { return false };
+        requests.count += 1;
+        requests.failed += u64::from(!(100..400).contains(&ending.code));
+        true
     }
 
     fn count_rights(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
@@ -323,7 +322,7 @@ impl AgentTally {
         if tally.rights.contains(&right) && ending.code != 201 {
             return true;
         }
-        if self.is_full || tally.rights.len() >= limits::REPORT_ITEMS_MAX {
+        if self.space.is_full || tally.rights.len() >= limits::REPORT_ITEMS_MAX {
             return false;
         }
         // an update or apply that creates the object needs both permissions
@@ -333,7 +332,7 @@ impl AgentTally {
         let before = tally.rights.len();
         tally.rights.insert(right);
         tally.rights.extend(create.into_iter().chain(demanded));
-        self.bytes += ENTRY_BYTES * (tally.rights.len() - before);
+        self.space.bytes += ENTRY_BYTES * (tally.rights.len() - before);
         true
     }
 
@@ -355,11 +354,8 @@ impl AgentTally {
             409 if ending.reason == Some(Reason::Conflict) => {
                 let object = object_of(exchange);
                 let length = object.len();
-                let room =
-                    TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.pending, &object, length);
-                if room {
-                    *self.pending.entry(object).or_default() += 1;
-                }
+                let pending = self.space.counter(&mut self.pending, object, length);
+                let room = pending.map(|count| *count += 1).is_some();
                 self.find(Check::Conflicts, request) && room
             }
             // clients often ask in order to learn that an object is absent, or exists already
@@ -397,14 +393,14 @@ impl AgentTally {
         };
         let object = (info.group.clone(), info.resource.clone(), info.namespace.clone(), info.name.clone());
         let key = (writes, object);
-        if (self.is_full || self.objects.len() >= limits::REPORT_ITEMS_MAX) && !self.objects.contains_key(&key) {
+        if (self.space.is_full || self.objects.len() >= limits::REPORT_ITEMS_MAX) && !self.objects.contains_key(&key) {
             self.objects.retain(|_, window| now - window.since < limits::HOT_LOOP);
-            if self.is_full || self.objects.len() >= limits::REPORT_ITEMS_MAX {
+            if self.space.is_full || self.objects.len() >= limits::REPORT_ITEMS_MAX {
                 return false;
             }
         }
         // objects of one loop are forgotten, so these bytes are those of the most that there were
-        self.bytes += if self.objects.contains_key(&key) { 0 } else { ENTRY_BYTES };
+        self.space.bytes += if self.objects.contains_key(&key) { 0 } else { ENTRY_BYTES };
         let window = self.objects.entry(key).or_insert_with(|| RequestWindow::new(now));
         let max = limits::HOT_LOOP_PER_SECOND * limits::HOT_LOOP.as_secs();
         let is_hot = window.exceeds(now, limits::HOT_LOOP, max);
@@ -414,10 +410,10 @@ impl AgentTally {
     fn count_list(&mut self, exchange: &Exchange, now: Instant) -> bool {
         let subject = described(&exchange.info);
         let is_known = self.lists.contains_key(&subject);
-        if !is_known && (self.is_full || self.lists.len() >= limits::REPORT_ITEMS_MAX) {
+        if !is_known && (self.space.is_full || self.lists.len() >= limits::REPORT_ITEMS_MAX) {
             return false;
         }
-        self.bytes += if is_known { 0 } else { ENTRY_BYTES + subject.len() };
+        self.space.bytes += if is_known { 0 } else { ENTRY_BYTES + subject.len() };
         let window = self.lists.entry(subject.clone()).or_insert_with(|| RequestWindow::new(now));
         let is_storm = window.exceeds(now, limits::LIST_STORM, limits::LIST_STORM_MAX);
         !is_storm || self.find(Check::ListStorms, subject)
