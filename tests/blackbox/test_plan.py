@@ -219,7 +219,11 @@ def test_forms(plan, tmp_path):
 def test_errors_are_one_line(plan, tmp_path):
     boat = manifest(tmp_path / "boat.yaml", {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "b"}})
     invalid = manifest(tmp_path / "invalid.yaml", {**SOURCE[4], "type": "other"})
+    (tmp_path / "text.yaml").write_text("no object")
+    (tmp_path / "none").mkdir()
     for arguments, why in (
+        (("-f", str(tmp_path / "text.yaml")), "text.yaml: a document is not an object with apiVersion and kind"),
+        (("-f", str(tmp_path / "none")), f"no manifests are found in {tmp_path}/none"),
         (("--", "sh", "-c", "echo reason; exit 3"), "echo reason; exit 3 has failed with exit status 3: reason"),
         (("--", "/no/such/program"), "cannot run /no/such/program: No such file or directory"),
         (("--timeout=1s", "--", "sleep", "100"), "sleep 100 has sent no request within 1s: it must use the KUBECONFIG that it is given"),

@@ -156,10 +156,14 @@ def test_progress_makes_pods_ready(trial):
 
 def test_scenarios_that_cannot_run(trial, tmp_path):
     (tmp_path / "unknown.yaml").write_text("begin: x\n")
+    (tmp_path / "seed.yaml").write_text("seed: first\n")
     for arguments, reason in (
         ((), "nothing is started: give --start"),
         (("--start", "true"), "nothing happens: give --steps"),
         ((tmp_path / "unknown.yaml",), 'unknown field "begin"'),
+        ((tmp_path / "seed.yaml",), "seed has to be a number that is not negative"),
+        ((EXAMPLE, "--check", "objects.all(o, o.kind =="), "is no CEL expression: ERROR: "),
+        ((EXAMPLE, "--client", "ticket", "--client", "nosuch"), 'no client begins with "nosuch": there are kubectl, ticket-controller'),
         ((EXAMPLE, "--cell", "1:nonsense"), "is not a cell"),
         ((EXAMPLE, "--start", "echo it is broken; exit 3"), "has failed with exit status 3: it is broken"),
         ((EXAMPLE, "--start", "sleep 100", "--timeout", "1s"), "sleep 100 has sent no request within 1s"),

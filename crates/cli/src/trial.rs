@@ -74,7 +74,7 @@ pub struct TrialTask {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     timeout: Duration,
 
-    /// Number of cells that run at the same time [default: three for each core].
+    /// Number of cells that run at the same time [default: three for each core, or six if these leave half of the processor time].
     #[arg(long, value_name = "N")]
     parallel: Option<usize>,
 
@@ -117,7 +117,7 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
     let options = Options {
         quiet: task.quiet,
         timeout: task.timeout,
-        parallel: task.parallel.unwrap_or(Options::default().parallel),
+        parallel: task.parallel,
         cells: task.cell.clone(),
         progress: sets::objects(&scenario.progress)?,
     };
@@ -187,7 +187,7 @@ fn scenario(task: &TrialTask) -> Result<Scenario, String> {
     if !task.client.is_empty() {
         scenario.clients = task.client.iter().map(|name| name.as_str().into()).collect();
     }
-    scenario.check = task.check.as_deref().map(Check::read).or(scenario.check);
+    scenario.check = task.check.as_deref().map(Check::read).transpose()?.or(scenario.check);
     scenario.permissions = task.permissions.unwrap_or(scenario.permissions);
     scenario.seed = task.seed.or(scenario.seed);
     scenario.budget = task.budget.or(scenario.budget).or(Some(limits::TRIAL_BUDGET));

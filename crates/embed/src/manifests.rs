@@ -50,7 +50,11 @@ fn walk(path: &Path, directories: usize, found: &mut Vec<PathBuf>) -> Result<(),
 fn of_file(path: &Path) -> Result<Vec<Value>, Error> {
     let failed = |why: String| Error::new(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    of_text(&text).map_err(failed)
+    let objects = of_text(&text).map_err(failed)?;
+    match objects.iter().all(|object| !object.str_at(&["kind"]).is_empty()) {
+        true => Ok(objects),
+        false => Err(failed("a document is not an object with apiVersion and kind".to_owned())),
+    }
 }
 
 /// The objects of a text: YAML documents, or one of JSON, which is YAML too. Fails with a one-line message.

@@ -26,6 +26,9 @@ pub const SECOND_LOOK: Duration = Duration::from_secs(2);
 pub const LAST_QUIET: Duration = Duration::from_secs(1);
 pub const LAST_QUIET_REPEATED: Duration = Duration::from_secs(12);
 
+/// Runs at the same time for each core, which mostly wait.
+pub const PARALLEL_PER_CORE: usize = 3;
+
 /// Repetitions of a cell that differs.
 pub const REPETITIONS: usize = 3;
 

@@ -43,8 +43,6 @@ pub const LEFT_OUT: [&str; 3] = ["leases.coordination.k8s.io", "events", "events
 /// Further fields that a comparison leaves out.
 #[derive(Clone, Debug, Default)]
 pub struct Ignored {
-    /// `metadata.generation`, which counts writes.
-    pub generation: bool,
     /// The fields that differed between two runs of the same thing, by resource.
     pub fields: HashSet<(Text, String)>,
     /// The objects that only one of two runs of the same thing had, by resource and the generated name's beginning.
@@ -113,10 +111,7 @@ pub fn compare(old: &Objects, new: &Objects, kept: &HashSet<Text>, ignored: &Ign
                 let is_kept = |object: &Value| kept.contains(object.str_at(&["metadata", "uid"]));
                 let uids = [old, new].map(|object| object.str_at(&["metadata", "uid"]));
                 let mut fields = fields::changes(old, new, &renamed);
-                fields.retain(|field| {
-                    let is_counter = ignored.generation && field.path == "metadata.generation";
-                    !is_counter && !ignored.fields.contains(&(key.resource.clone(), field.path.clone()))
-                });
+                fields.retain(|field| !ignored.fields.contains(&(key.resource.clone(), field.path.clone())));
                 match uids[0] != uids[1] && (is_kept(old) || is_kept(new)) {
                     true => Change::Recreated(fields),
                     false if fields.is_empty() => continue,

@@ -15,7 +15,9 @@ impl Directory {
     pub fn create() -> Result<Directory, Error> {
         let path = std::env::temp_dir().join(base::clock::scratch_name());
         let created = DirBuilder::new().mode(0o700).create(&path);
-        created.map_err(|error| Error::Setup(format!("cannot create {}: {error}", path.display())))?;
+        created.map_err(|error| {
+            Error::Setup(format!("cannot create {}: {error}; name another directory in TMPDIR", path.display()))
+        })?;
         Ok(Directory(path))
     }
 

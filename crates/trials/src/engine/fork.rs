@@ -12,7 +12,7 @@ use super::error::Error;
 use super::files::Directory;
 use super::kinds::{Kinds, existing};
 use super::network::{Network, Reach};
-use super::writes::Write;
+use super::writes::{OWN, Write};
 use crate::compare::{ObjectKey, Objects};
 use crate::limits;
 
@@ -129,8 +129,7 @@ impl Fork {
                 return if ending.is_success() { Ok(()) } else { Err(command.failure(ending)) };
             }
             let report = self.workspace.report().await?;
-            let agents =
-                || report.items_at(&["agents"]).iter().filter(|agent| agent.str_at(&["userAgent"]) != "pintle");
+            let agents = || report.items_at(&["agents"]).iter().filter(|agent| agent.str_at(&["userAgent"]) != OWN);
             let mut watches = agents().flat_map(|agent| agent.items_at(&["watches"]));
             if watches.any(|watch| watch.int_at(&["running"]) > 0) {
                 return Ok(());

@@ -22,7 +22,7 @@ use files::Directory;
 pub use fork::{Fork, Patience};
 pub use kinds::{Kind, Kinds};
 pub use network::{Network, Reach};
-pub use writes::Write;
+pub use writes::{OWN, Write};
 
 /// The source of forks.
 #[derive(Clone, Debug, Default)]
@@ -65,11 +65,6 @@ impl Engine {
     /// The objects of the sources, which nothing should change.
     pub fn base(&self) -> &Fork {
         &self.base
-    }
-
-    /// A new fork of the base.
-    pub async fn fork(&self) -> Result<Fork, Error> {
-        self.base.fork().await
     }
 
     /// A directory for further files, which is removed at the end.

@@ -5,7 +5,7 @@ use embed::Value;
 use crate::compare::ObjectKey;
 
 /// The user agent of the requests of this process.
-const OWN: &str = "pintle";
+pub const OWN: &str = "pintle";
 
 /// A write that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use machinery::Text;
 
 use super::reasons;
 use super::{Line, Plan};
-use crate::compare::{Change, Difference, FieldChange, Ignored, Objects, compare};
+use crate::compare::{Ignored, Objects, compare};
 use crate::engine::{Command, Engine, Error, Fork, Patience, Reach, Write};
 use crate::limits;
 
@@ -82,11 +82,11 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
         origin.delete().await?;
     }
     let Unchanged { objects, writes, ignored, kept } = unchanged;
-    let differences = without_counters(compare(&objects, &changed.objects, &kept, &ignored));
+    let differences = compare(&objects, &changed.objects, &kept, &ignored);
     let lines: Vec<Line> = reasons::lines(&differences, &objects, &changed.objects, &changed.writes);
     let mut varying = vec![];
     if let Some(again) = again {
-        let between = without_counters(compare(&changed.objects, &again.objects, &kept, &ignored));
+        let between = compare(&changed.objects, &again.objects, &kept, &ignored);
         varying = reasons::varying(&changed.writes, &again.writes, &between);
     }
     let is_webhook = |resource: &str| resource.ends_with("webhookconfigurations.admissionregistration.k8s.io");
@@ -97,34 +97,9 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
 /// The state that is forked: the source, as the controllers of `before` leave it.
 async fn origin(engine: &Engine, changes: &Changes) -> Result<Fork, Error> {
     let Some(before) = &changes.before else { return Ok(engine.base().clone()) };
-    let fork = engine.fork().await?;
+    let fork = engine.base().fork().await?;
     run(&fork, Some(before), changes).await?;
     Ok(fork)
-}
-
-/// The differences without `status.observedGeneration` and its like, which repeat the counter.
-fn without_counters(mut differences: Vec<Difference>) -> Vec<Difference> {
-    differences.retain_mut(|difference| match &mut difference.change {
-        Change::Changed(fields) => {
-            fields.retain(is_no_counter);
-            !fields.is_empty()
-        }
-        Change::Recreated(fields) => {
-            fields.retain(is_no_counter);
-            true
-        }
-        Change::Added | Change::Removed => true,
-    });
-    differences
-}
-
-fn is_no_counter(field: &FieldChange) -> bool {
-    !field.path.ends_with("bservedGeneration")
-}
-
-/// Counters of writes are no part of a plan.
-fn ignored() -> Ignored {
-    Ignored { generation: true, ..Ignored::default() }
 }
 
 async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error> {
@@ -132,7 +107,7 @@ async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error>
     let kept = found.values().map(|object| Text::from(object.str_at(&["metadata", "uid"]))).collect();
     let Some(before) = &changes.before else {
         // without controllers, nothing happens
-        return Ok(Unchanged { objects: found, writes: vec![], ignored: ignored(), kept });
+        return Ok(Unchanged { objects: found, writes: vec![], ignored: Ignored::default(), kept });
     };
     let one = async || {
         let fork = origin.fork().await?;
@@ -141,14 +116,18 @@ async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error>
         Ok::<_, Error>(settled)
     };
     let (first, second) = tokio::try_join!(one(), one())?;
-    let mut ignored = ignored();
+    let mut ignored = Ignored::default();
     ignored.learn(&compare(&first.objects, &second.objects, &kept, &ignored));
     Ok(Unchanged { objects: first.objects, writes: [first.writes, second.writes].concat(), ignored, kept })
 }
 
 async fn changed(origin: &Fork, changes: &Changes) -> Result<Settled, Error> {
     let fork = origin.fork().await?;
-    fork.workspace().apply(&changes.applied).await?;
+    let applied = fork.workspace().apply(&changes.applied).await?;
+    if applied.is_empty() && !changes.applied.is_empty() {
+        let paths: Vec<String> = changes.applied.iter().map(|path| path.display().to_string()).collect();
+        return Err(Error::Setup(format!("no manifests are found in {}", paths.join(", "))));
+    }
     for name in &changes.deleted {
         fork.delete_named(name).await?;
     }

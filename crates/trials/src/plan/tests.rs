@@ -43,7 +43,7 @@ fn owned_by(uid: &str) -> Value {
 
 fn plan(old: &Objects, new: &Objects, made: &[Write]) -> Plan {
     let kept: HashSet<Text> = old.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
-    let differences = compare(old, new, &kept, &Ignored { generation: true, ..Ignored::default() });
+    let differences = compare(old, new, &kept, &Ignored::default());
     Plan { lines: lines(&differences, old, new, made), refused: refusals(made, &[]), ..Plan::default() }
 }
 

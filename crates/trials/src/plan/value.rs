@@ -3,7 +3,7 @@
 use machinery::{Value, json};
 
 use super::{Action, Line, Plan, Refusal};
-use crate::compare::ObjectKey;
+use crate::compare::{FieldChange, ObjectKey};
 
 /// The placeholder of a value that must not be shown.
 const SENSITIVE: &str = "(sensitive)";
@@ -12,33 +12,31 @@ fn texts(list: &[String]) -> Value {
     list.iter().map(|text| Value::from(text.as_str())).collect()
 }
 
-/// Sets the place of an object.
-fn place(value: &mut Value, key: &ObjectKey) {
-    for (field, text) in [("resource", &key.resource), ("namespace", &key.namespace), ("name", &key.name)] {
-        if !text.is_empty() {
-            value.set_at(&[field], Value::from(text));
-        }
-    }
+/// Sets the fields that have a text.
+fn set_texts(value: &mut Value, fields: &[(&str, &str)]) {
+    let given = fields.iter().filter(|(_, text)| !text.is_empty());
+    given.for_each(|(field, text)| value.set_at(&[field], Value::from(*text)));
+}
+
+fn set_place(value: &mut Value, ObjectKey { resource, namespace, name }: &ObjectKey) {
+    set_texts(value, &[("resource", resource), ("namespace", namespace), ("name", name)]);
 }
 
 impl Line {
     fn value(&self) -> Value {
-        let mut value = json!({"action": (self.action.verb())});
-        place(&mut value, &self.key);
-        value.set_at(&["by"], texts(&self.by));
-        if !self.reason.is_empty() {
-            value.set_at(&["reason"], Value::from(self.reason.as_str()));
-        }
-        let fields = self.fields.iter().map(|field| {
+        let field = |field: &FieldChange| {
             let mut change = json!({"path": (field.path.as_str())});
-            for (side, shown) in [("old", &field.old), ("new", &field.new)] {
-                let shown =
-                    shown.as_ref().map(|shown| if self.is_sensitive(field) { SENSITIVE.into() } else { shown.clone() });
+            for (side, value) in [("old", &field.old), ("new", &field.new)] {
+                let shown = value.clone().map(|value| if self.is_sensitive(field) { SENSITIVE.into() } else { value });
                 shown.into_iter().for_each(|shown| change.set_at(&[side], shown));
             }
             change
-        });
-        value.set_at(&["fields"], fields.collect());
+        };
+        let mut value = json!({"action": (self.action.verb())});
+        set_place(&mut value, &self.key);
+        value.set_at(&["by"], texts(&self.by));
+        set_texts(&mut value, &[("reason", &self.reason)]);
+        value.set_at(&["fields"], self.fields.iter().map(field).collect());
         value
     }
 }
@@ -46,7 +44,7 @@ impl Line {
 impl Refusal {
     fn value(&self) -> Value {
         let mut value = json!({"by": (self.by.as_str()), "verb": (self.verb.as_str())});
-        place(&mut value, &self.key);
+        set_place(&mut value, &self.key);
         value.set_at(&["message"], Value::from(self.message.as_str()));
         value.set_at(&["count"], Value::from(self.count));
         value

@@ -261,26 +261,18 @@ impl Cell {
 
     /// Cells that disturb less, the smallest first. The first one that shows the same takes the place of this one.
     pub fn smaller(&self, steps: usize) -> Vec<Cell> {
-        let is_recipe = matches!(self.act, Act::Recipe(..));
-        let counts: &[u64] = match self.act {
-            Act::Recipe(..) => &[1, 2, 4, 8],
-            Act::Request(..) | Act::Watch(..) if !self.act.interrupts() => &[1],
+        let of = |steps: Steps, count: Option<u64>| Cell { steps, count, act: self.act.clone() };
+        let counts: &[u64] = match (&self.act, self.steps) {
+            // a step that shows it is searched first, and then shrunk itself
+            (Act::Recipe(..), Steps::All) => {
+                return (0..=steps).map(|step| of(Steps::One(step), self.count)).collect();
+            }
+            (Act::Recipe(..), Steps::One(_)) => &[1, 2, 4, 8],
+            (Act::Request(..) | Act::Watch(..), Steps::One(_)) if !self.act.interrupts() => &[1],
             _ => &[],
         };
-        let places: Vec<Steps> = match self.steps {
-            Steps::All => (0..=steps).map(Steps::One).collect(),
-            one => vec![one],
-        };
-        let of = |steps: Steps, count: Option<u64>| Cell { steps, count, act: self.act.clone() };
-        let counted =
-            counts.iter().filter(|count| self.count.is_none_or(|own| **count < own)).map(|count| Some(*count));
-        let counted: Vec<_> = counted.collect();
-        let whole = places.iter().filter(|_| is_recipe && self.steps == Steps::All).map(|place| of(*place, self.count));
-        match self.steps {
-            // a step that shows it is searched first, and then shrunk itself
-            Steps::All => whole.collect(),
-            one => counted.into_iter().map(|count| of(one, count)).collect(),
-        }
+        let fewer = counts.iter().filter(|count| self.count.is_none_or(|own| **count < own));
+        fewer.map(|count| of(self.steps, Some(*count))).collect()
     }
 }
 

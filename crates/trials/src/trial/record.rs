@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machinery::{Text, Value};
 
 use crate::compare::{LEFT_OUT, ObjectKey};
-use crate::engine::Write;
+use crate::engine::{OWN, Write};
 
 /// Requests of a client with a verb for a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,9 +36,6 @@ pub struct StepRecord {
     pub running: u64,
     pub started: u64,
 }
-
-/// The user agent of the requests of this process.
-const OWN: &str = "pintle";
 
 /// The program of a user agent. Its version may differ between runs.
 fn program(agent: &str) -> Text {
@@ -94,13 +91,6 @@ impl StepRecord {
     }
 }
 
-impl StepRecord {
-    /// Whether a client has requested anything.
-    pub fn has_requests(&self) -> bool {
-        !self.requests.is_empty()
-    }
-}
-
 /// The record of a whole run: its start, and then its steps.
 #[derive(Clone, Debug, Default)]
 pub struct Record(pub Vec<StepRecord>);
@@ -113,8 +103,9 @@ impl Record {
         first.chain(self.0.iter().flat_map(|step| step.watching.iter().cloned())).collect()
     }
 
-    /// The watches that run once the command has started.
-    pub fn watches(&self) -> u64 {
-        self.0.first().map_or(0, |step| step.running)
+    /// Also those of the steps.
+    pub fn all_clients(&self) -> BTreeSet<Text> {
+        let of_requests = self.0.iter().flat_map(|step| step.requests.keys().map(|kind| kind.client.clone()));
+        of_requests.chain(self.clients()).collect()
     }
 }

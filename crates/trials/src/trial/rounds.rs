@@ -9,9 +9,10 @@ use futures_util::{StreamExt as _, stream};
 use machinery::{Release, Text, Value};
 
 use super::cells::{Act, Cell, generate, without_one_right};
+use super::record::Record;
 use super::running::{Course, Observed, Pace, Setting, run};
 use super::scenario::{Permissions, Scenario};
-use crate::compare::{Ignored, compare};
+use crate::compare::compare;
 use crate::engine::{Engine, Error, Fork, Patience, Settings};
 use crate::limits;
 
@@ -22,8 +23,8 @@ pub struct Options {
     pub quiet: Option<Duration>,
     /// The longest wait for rest.
     pub timeout: Duration,
-    /// The cells that run at the same time.
-    pub parallel: usize,
+    /// The cells that run at the same time; by default three for each core, or six if these leave half of the processor time.
+    pub parallel: Option<usize>,
     /// The only cells to run, as they are, if there are any.
     pub cells: Vec<Cell>,
     /// Progress objects of the servers.
@@ -32,8 +33,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        let (quiet, cells, progress) = Default::default();
-        let parallel = 3 * std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let (quiet, parallel, cells, progress) = Default::default();
         Options { quiet, timeout: limits::STEP_TIMEOUT, parallel, cells, progress }
     }
 }
@@ -181,12 +181,31 @@ async fn prepare(scenario: &Scenario, options: &Options, release: Release) -> Re
     let (sources, progress) = (scenario.from.clone(), options.progress.clone());
     let settings = Settings { sources, progress, kubernetes_version: Some(release.to_string()) };
     let engine = Engine::start(&settings).await?;
-    let prepared = engine.fork().await?;
+    let prepared = engine.base().fork().await?;
     if !scenario.setup.is_empty() {
         prepared.workspace().apply(&scenario.setup).await?;
     }
     prepared.settle(Patience { quiet: limits::BEGIN_LOOK, timeout: options.timeout }).await?;
     Ok((engine, prepared))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// The ticks of all processors since the start of the machine: user, nice, system, idle, waiting for a disk, and more. None where this
+/// cannot be read: only Linux says it.
+fn processor_ticks() -> Vec<u64> {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines().next().unwrap_or_default().split_whitespace().skip(1).map_while(|word| word.parse().ok()).collect()
+}
+
+/// Whether the processors have been idle for half of the time.
+fn are_mostly_idle_since(before: &[u64]) -> bool {
+    let passed: Vec<u64> =
+        processor_ticks().iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect();
+    let idle: u64 = passed.iter().skip(3).take(2).sum();
+    idle > 0 && 2 * idle >= passed.iter().sum()
 }
 
 struct Trial<'a> {
@@ -204,10 +223,9 @@ impl Trial<'_> {
             last_quiet: limits::LAST_QUIET,
             timeout: self.options.timeout,
             watches: None,
+            parallel: self.options.parallel.unwrap_or_else(|| limits::PARALLEL_PER_CORE * cores()).max(1),
         };
-        let (clients, kept) = Default::default();
-        // a write that is repeated counts twice
-        let ignored = Ignored { generation: true, ..Ignored::default() };
+        let (clients, kept, ignored) = Default::default();
         let (scenario, prepared) = (self.scenario, &self.prepared);
         let mut setting = Setting { scenario, prepared, pace, clients, seed, kept, ignored };
         progress(Progress::Clean(1));
@@ -218,23 +236,23 @@ impl Trial<'_> {
         };
         // the cells disturb each other
         setting.pace.quiets = times(&clean.active, 6);
-        setting.pace.watches = Some(clean.record.watches());
-        setting.clients = match self.scenario.clients.as_slice() {
-            [] => clean.record.clients().into_iter().collect(),
-            given => given.to_vec(),
-        };
+        setting.pace.watches = clean.record.0.first().map(|start| start.running);
+        setting.clients = self.clients(&clean.record)?;
         if setting.clients.is_empty() {
             let command = self.scenario.start.clone();
             return Err(Error::Silent { command, within: self.options.timeout });
         }
         progress(Progress::Clean(2));
-        let second_began = clock::instant();
+        let (second_began, ticks) = (clock::instant(), processor_ticks());
         let together = match self.options.cells.len() {
-            0 => self.options.parallel,
-            few => self.options.parallel.min(few * limits::REPETITIONS),
+            0 => setting.pace.parallel,
+            few => setting.pace.parallel.min(few * limits::REPETITIONS),
         };
-        let others = try_join_all((0..together.max(1)).map(|_| self.clean(&setting))).await?;
+        let others = try_join_all((0..together).map(|_| self.clean(&setting))).await?;
         let duration = second_began.elapsed();
+        if self.options.parallel.is_none() && are_mostly_idle_since(&ticks) {
+            setting.pace.parallel *= 2;
+        }
         for (step, active) in clean.active.iter_mut().enumerate() {
             *active = others.iter().filter_map(|other| other.active.get(step).copied()).fold(*active, Duration::max);
         }
@@ -258,6 +276,21 @@ impl Trial<'_> {
         setting.pace.last_quiet = limits::LAST_QUIET_REPEATED;
         self.find(&setting, &clean, &mut outcome, progress).await?;
         Ok(outcome)
+    }
+
+    /// The clients to disturb: those of the command, or all that begin as they were given.
+    fn clients(&self, record: &Record) -> Result<Vec<Text>, Error> {
+        let given = &self.scenario.clients;
+        if given.is_empty() {
+            return Ok(record.clients().into_iter().collect());
+        }
+        let seen = record.all_clients();
+        let begins = |client: &Text, given: &Text| client.starts_with(given.as_str());
+        if let Some(unknown) = given.iter().find(|given| !seen.iter().any(|client| begins(client, given))) {
+            let seen: Vec<&str> = seen.iter().map(Text::as_str).collect();
+            return Err(Error::Setup(format!("no client begins with {unknown:?}: there are {}", seen.join(", "))));
+        }
+        Ok(seen.into_iter().filter(|client| given.iter().any(|given| begins(client, given))).collect())
     }
 
     /// The cells that were asked for, or those for a run without faults.
@@ -334,7 +367,7 @@ impl Trial<'_> {
             verdict.map(|verdict| (index, (cell, verdict)))
         };
         let mut running =
-            stream::iter(cells.iter().cloned().enumerate()).map(tried).buffer_unordered(self.options.parallel.max(1));
+            stream::iter(cells.iter().cloned().enumerate()).map(tried).buffer_unordered(setting.pace.parallel);
         let (mut found, mut differ) = (vec![], 0);
         progress(Progress::Cells { done: 0, of: cells.len(), differ });
         while let Some(next) = running.next().await {
@@ -358,16 +391,12 @@ impl Trial<'_> {
         let groups = grouped(&outcome.cells);
         let of = groups.len();
         let cells = outcome.cells.clone();
-        let shrunk = |indices: Vec<usize>| {
-            let members: Vec<Cell> =
-                indices.iter().filter_map(|index| cells.get(*index)).map(|(cell, _)| cell.clone()).collect();
-            async move {
-                let found = self.shrink(setting, clean, members).await;
-                found.map(|found| (found, indices))
-            }
+        let shrunk = async |indices: Vec<usize>| {
+            let members = indices.iter().filter_map(|index| cells.get(*index)).map(|(cell, _)| cell.clone());
+            self.shrink(setting, clean, members.collect()).await.map(|found| (found, indices))
         };
-        let mut running =
-            stream::iter(groups).map(shrunk).buffered(self.options.parallel.div_ceil(limits::REPETITIONS));
+        // each repeats its cell three times at once; these mostly wait for what a controller heals by itself
+        let mut running = stream::iter(groups).map(shrunk).buffered(setting.pace.parallel.div_ceil(2));
         let mut done = 0;
         progress(Progress::Shrinking { done, of });
         while let Some(next) = running.next().await {
@@ -395,15 +424,10 @@ impl Trial<'_> {
     ) -> Result<Option<Finding>, Error> {
         let Some(mut cell) = cells.first().cloned() else { return Ok(None) };
         while self.options.cells.is_empty() {
-            let mut smaller = None;
-            for candidate in cell.smaller(self.scenario.steps.len()) {
-                if let Verdict::Differs(_) = self.try_cell(setting, clean, &candidate).await? {
-                    smaller = Some(candidate);
-                    break;
-                }
-            }
-            let Some(found) = smaller else { break };
-            cell = found;
+            let mut smaller = cell.smaller(self.scenario.steps.len());
+            let tried = try_join_all(smaller.iter().map(|smaller| self.try_cell(setting, clean, smaller))).await?;
+            let Some(first) = tried.iter().position(|verdict| matches!(verdict, Verdict::Differs(_))) else { break };
+            cell = smaller.swap_remove(first);
         }
         let (mut shown, mut symptoms) = (0, vec![]);
         for verdict in join_all((0..limits::REPETITIONS).map(|_| self.try_cell(setting, clean, &cell))).await {

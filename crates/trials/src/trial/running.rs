@@ -17,7 +17,7 @@ use crate::limits;
 /// The code of the response to a write that has created an object, by whichever verb.
 const CREATED: i64 = 201;
 
-/// How long runs wait, as far as the runs without faults have shown.
+/// How runs are paced, as far as the runs without faults have shown.
 #[derive(Clone, Debug)]
 pub struct Pace {
     /// The time in which nothing must happen, for each step.
@@ -27,6 +27,8 @@ pub struct Pace {
     pub timeout: Duration,
     /// The watches that run once the command has started, if that is known.
     pub watches: Option<u64>,
+    /// The runs at the same time.
+    pub parallel: usize,
 }
 
 /// What all runs of a trial have in common.
@@ -257,7 +259,8 @@ impl Run<'_> {
             self.open_gate().await?;
         }
         self.ended(step);
-        self.note().await?;
+        let record = self.noted().await?;
+        self.observed.record.0.push(record);
         if self.cell().is_none() {
             let objects = self.objects().await?;
             self.observed.objects.push(objects);
@@ -323,7 +326,7 @@ impl Run<'_> {
             let record = StepRecord::read(&report);
             let is_done = self.supervised.running.as_ref().is_none_or(|running| running.ending().is_some());
             let started = record.started.saturating_sub(self.supervised.before);
-            if is_done || started >= watches.max(1) || watches == 0 && record.has_requests() {
+            if is_done || started >= watches.max(1) || watches == 0 && !record.requests.is_empty() {
                 return Ok(());
             }
             tokio::time::sleep(limits::BEGIN_LOOK).await;
@@ -496,13 +499,6 @@ impl Run<'_> {
             let text = format!("the command ended with {ending}, and was started again");
             self.symptom(step, text);
         }
-    }
-
-    /// Records what the clients did in the step.
-    async fn note(&mut self) -> Result<(), Error> {
-        let record = self.noted().await?;
-        self.observed.record.0.push(record);
-        Ok(())
     }
 
     /// What the clients did since the last report.

@@ -10,7 +10,7 @@ use machinery::{Text, Value, yaml};
 use crate::compare::Objects;
 
 /// The course of a trial, from flags or from a file with the same fields.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Scenario {
     /// Sources of the objects that the server begins with.
     pub from: Vec<String>,
@@ -108,22 +108,19 @@ pub enum Check {
     Expression(String, std::sync::Arc<Program>),
 }
 
-impl std::fmt::Debug for Check {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Check::Command(text) | Check::Expression(text, _) => out.write_str(text),
-        }
-    }
-}
-
 impl Check {
-    /// What compiles as an expression is one, and anything else is a command.
-    pub fn read(text: &str) -> Check {
+    /// What compiles as an expression is one, and anything else is a command. Fails if it has a call or a field of `objects`, which no
+    /// command has, and does not compile.
+    pub fn read(text: &str) -> Result<Check, String> {
         let env = Environment::kubernetes(machinery::Release::default().minor()).declared("objects", Decl::json());
-        let checked = env.check(text).ok();
-        match checked.and_then(|checked| Program::new(&env, &checked).ok()) {
-            Some(program) => Check::Expression(text.to_owned(), std::sync::Arc::new(program)),
-            None => Check::Command(text.to_owned()),
+        let checked = env.check(text).map_err(|error| error.to_string());
+        match checked.and_then(|checked| Program::new(&env, &checked).map_err(|error| error.to_string())) {
+            Ok(program) => Ok(Check::Expression(text.to_owned(), std::sync::Arc::new(program))),
+            Err(error) if ["objects.", "objects[", "(objects"].iter().any(|part| text.contains(part)) => {
+                let why = error.lines().next().unwrap_or_default();
+                Err(format!("the check {text:?} is no CEL expression: {why}"))
+            }
+            Err(_) => Ok(Check::Command(text.to_owned())),
         }
     }
 }
@@ -143,6 +140,19 @@ pub fn evaluate(text: &str, program: &Program, objects: &Objects) -> Result<(), 
 const FIELDS: [&str; 10] =
     ["from", "progress", "setup", "start", "steps", "check", "budget", "seed", "clients", "permissions"];
 
+/// The fields with one text or several.
+const LISTS: [&str; 4] = ["from", "progress", "setup", "clients"];
+
+fn has_right_type(name: &str, value: &Value) -> bool {
+    match (name, value) {
+        ("seed", Value::Int(seed)) => *seed >= 0,
+        ("steps", Value::Array(_)) => true,
+        (name, Value::Array(items)) => LISTS.contains(&name) && items.iter().all(|item| item.as_str().is_some()),
+        (name, Value::String(_)) => name != "seed",
+        _ => false,
+    }
+}
+
 impl Scenario {
     /// Reads a file. Paths in it are relative to the working directory, as those of commands are.
     pub fn read(path: &str) -> Result<Scenario, String> {
@@ -157,6 +167,15 @@ impl Scenario {
         };
         if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
             return Err(format!("unknown field {unknown:?}: the fields are {}", FIELDS.join(", ")));
+        }
+        if let Some((name, _)) = fields.iter().find(|(name, value)| !has_right_type(name, value)) {
+            let wanted = match name.as_str() {
+                "seed" => "a number that is not negative",
+                "steps" => "a list of steps, or a file",
+                name if LISTS.contains(&name) => "a text or a list of texts",
+                _ => "a text",
+            };
+            return Err(format!("{name} has to be {wanted}"));
         }
         let list = |name: &str| match value.get(name) {
             Some(Value::String(one)) => vec![one.to_string()],
@@ -177,7 +196,7 @@ impl Scenario {
             setup: list("setup"),
             start: value.str_at(&["start"]).to_owned(),
             steps,
-            check: Some(value.str_at(&["check"])).filter(|text| !text.is_empty()).map(Check::read),
+            check: Some(value.str_at(&["check"])).filter(|text| !text.is_empty()).map(Check::read).transpose()?,
             budget,
             seed: value.get("seed").and_then(Value::as_int).and_then(|seed| u64::try_from(seed).ok()),
             clients: list("clients").iter().map(Text::from).collect(),
