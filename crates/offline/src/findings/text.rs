@@ -94,11 +94,11 @@ fn print(out: &mut dyn Write, colours: Colours, checked: &Checked, finding: &Fin
         let (source, column, width) = shortened(source, *column, *width);
         let number = line.to_string();
         let margin = " ".repeat(number.len());
-        writeln!(out, "{margin}--> {}:{line}:{}", visible(&checked.file), finding.place.column)?;
+        writeln!(out, "{margin}--> {}:{line}:{}", name(&checked.file), finding.place.column)?;
         writeln!(out, "{margin} |")?;
         writeln!(out, "{number} | {source}")?;
         let carets = of_severity(&"^".repeat(width));
-        let carets = format!("{}{carets} {}", " ".repeat(column - 1), visible(&checked.object));
+        let carets = format!("{}{carets} {}", " ".repeat(column - 1), name(&checked.object));
         writeln!(out, "{margin} | {}", carets.trim_end())?;
     }
     if let Some(note) = finding.note() {
@@ -117,6 +117,11 @@ fn visible(text: &str) -> String {
         }
     }
     visible
+}
+
+/// The name of a file or an object, which may contain anything, on one line.
+fn name(text: &str) -> String {
+    visible(text).replace('\n', "\\n")
 }
 
 /// Messages of several lines are indented.

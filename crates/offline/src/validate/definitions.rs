@@ -40,6 +40,10 @@ pub async fn environment(settings: &Settings) -> Result<Inputs, String> {
             continue;
         }
         let Inputs { inputs, places, problems } = Inputs::of(std::slice::from_ref(argument));
+        // as among the manifests: of a directory, what is no manifest is left out
+        let named = inputs.into_iter().zip(places);
+        let (inputs, places): (Vec<_>, Vec<_>) =
+            named.filter(|(input, place)| place.below.is_empty() || input.is_manifest()).unzip();
         found.inputs.extend(inputs);
         found.places.extend(places);
         found.problems.extend(problems);

@@ -508,6 +508,24 @@ async fn definitions_that_cannot_be_read_and_inputs_without_objects_are_errors()
 }
 
 #[tokio::test]
+async fn the_name_of_a_file_begins_no_line_of_a_report() {
+    let files = Files::new(&[("m/b\nerror: c.yaml", "kind: [")]);
+    let (report, _) = files.report(inputs(&["m"])).await;
+    assert!(report.contains("b\\nerror: c.yaml:1:"), "{report}");
+}
+
+const CHAINSAW: &str = "apiVersion: chainsaw.kyverno.io/v1alpha1
+kind: Test
+metadata: {name: t}
+spec:
+  steps:
+  - try:
+    - apply: {file: install.yaml}
+    - assert: {file: expected.yaml}
+    - error: {file: ./refused.yaml}
+";
+
+#[tokio::test]
 async fn what_is_no_manifest_is_left_out_of_directories() {
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
     let typo = "kind: ConfigMap\nmetadata: {name: a}\n";
@@ -525,19 +543,28 @@ async fn what_is_no_manifest_is_left_out_of_directories() {
         ("m/overlay/patches/unused.yaml", &map("Bad_Name")),
         ("m/overlay/some_patch.yaml", &map("Bad_Name")),
         ("m/chart/templates/c.yaml", "{{- if .Values.x }}\nkind: ConfigMap\n{{- end }}\n"),
+        ("m/chart/files/d.yaml", "kind: Pod\n{{- end }}\n"),
+        ("m/kuttl/00-assert.yaml", &map("Bad_Name")),
+        ("m/kuttl/00-errors.yaml", &map("Bad_Name")),
+        ("m/chainsaw/chainsaw-test.yaml", CHAINSAW),
+        ("m/chainsaw/expected.yaml", &map("Bad_Name")),
+        ("m/chainsaw/refused.yaml", &map("Bad_Name")),
+        ("m/chainsaw/install.yaml", &map("installed")),
     ]);
     let templates = || vec!["**/templates/".to_owned()];
     let no_version = "m/typo.yaml:2:18: this is not a Kubernetes object: it has no apiVersion";
     let settings = || Settings { ignored: templates(), ..inputs(&["m"]) };
     assert_eq!(findings(&files, settings()).await, [no_version]);
     let (report, outcome) = files.report(settings()).await;
-    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 10));
-    let line = "10 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/templates/c.yaml, m/chart/values.yaml and 7 more; see \
+    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (3, 16));
+    let line = "16 files are left out as no manifest or as ignored: m/chainsaw/chainsaw-test.yaml, m/chainsaw/expected.yaml, m/chainsaw/refused.yaml and 13 more; see \
                 --strict-files\n";
     assert!(report.contains(line), "{report}");
     let strict = Settings { others: Others::Reported, ..settings() };
-    assert_eq!(files.report(strict).await.1.summary.errors, 10);
-    assert_eq!(files.report(inputs(&["m/chart"])).await.1.summary.ignored_files, 3);
+    assert_eq!(files.report(strict).await.1.summary.errors, 16);
+    assert_eq!(files.report(inputs(&["m/chart"])).await.1.summary.ignored_files, 4);
+    let environment = Settings { crds: vec!["m/overlay".to_owned()], ..inputs(&["m/a.yaml"]) };
+    assert!(findings(&files, environment).await.is_empty());
     // what is named is meant
     assert_eq!(files.report(inputs(&["m/chart/values.yaml"])).await.1.summary.errors, 1);
 }

@@ -2,6 +2,7 @@
 //!
 //! An input that cannot be read is a problem of one line; the other inputs are still read.
 
+mod assertions;
 mod git;
 mod glob;
 mod ignore;
@@ -32,9 +33,10 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 const NOT_MANIFESTS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
 
 /// Files of other tools, with the endings of manifests. Other files are judged by their content.
-const OF_OTHER_TOOLS: [&str; 10] = [
+const OF_OTHER_TOOLS: [&str; 12] = [
     "Chart.yaml", "values.yaml", "package.json", "package-lock.json", "tsconfig.json", "docker-compose.yaml",
-    "docker-compose.yml", "compose.yaml", "compose.yml", ".pre-commit-config.yaml",
+    "docker-compose.yml", "compose.yaml", "compose.yml", ".pre-commit-config.yaml", "chainsaw-test.yaml",
+    "kuttl-test.yaml",
 ];
 
 pub const STDIN: &str = "-";
@@ -97,7 +99,7 @@ impl Input {
     pub fn is_manifest(&self) -> bool {
         let name = self.name();
         let name = name.rsplit('/').next().unwrap_or_default();
-        if OF_OTHER_TOOLS.contains(&name) || self.is_of_chart() || self.is_patch() {
+        if OF_OTHER_TOOLS.contains(&name) || self.is_of_chart() || self.is_part() {
             return false;
         }
         let Ok(mut documents) = self.documents() else { return true };
@@ -109,15 +111,16 @@ impl Input {
         found || is_empty
     }
 
-    fn is_patch(&self) -> bool {
-        matches!(self, Input::File(path) if kustomize::is_patch(path))
+    /// Whether the file has parts of objects only: a patch, or what a test expects.
+    fn is_part(&self) -> bool {
+        matches!(self, Input::File(path) if kustomize::is_patch(path) || assertions::is_assertion(path))
     }
 
-    /// Whether the file is a template of a Helm chart, and no YAML before it is rendered.
+    /// Whether the file is a template of a Helm chart, or one that templates read, and no YAML before it is rendered.
     fn is_of_chart(&self) -> bool {
         let Input::File(path) = self else { return false };
         let of_chart = |directory: &Path| {
-            directory.file_name().is_some_and(|name| name == "templates")
+            directory.file_name().is_some_and(|name| name == "templates" || name == "files")
                 && directory.with_file_name("Chart.yaml").is_file()
         };
         path.ancestors().skip(1).any(of_chart)
