@@ -70,7 +70,8 @@ fn bit_flip_is_reported_or_harmless() {
             if unneeded.contains(&whole[file].0) {
                 continue;
             }
-            for byte in 0..whole[file].1.len() {
+            // all fields but those of one byte are longer than a step, and these are in many frames
+            for byte in (seed as usize..whole[file].1.len()).step_by(3) {
                 let mut contents = whole.clone();
                 contents[file].1[byte] ^= 1 << chance.below(8);
                 let is_reported = is_reported(&run, &contents);
