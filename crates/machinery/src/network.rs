@@ -37,7 +37,7 @@ impl Network {
         (bits <= Network::of_one(address).bits).then_some(Network { address, bits })
     }
 
-    /// The network that has only this address.
+    /// Returns the network that holds only this address.
     pub fn of_one(address: IpAddr) -> Network {
         Network { address, bits: if address.is_ipv4() { 32 } else { 128 } }
     }

@@ -13,14 +13,14 @@ pub enum ProtobufError {
     /// The envelope is not well-formed.
     #[error(transparent)]
     Envelope(#[from] Flaw),
-    /// The message of the kind that the envelope names is not well-formed.
+    /// The envelope names a kind, whose message is not well-formed.
     #[error("{flaw}")]
     Object {
         /// The group and version.
         api_version: String,
         /// The kind.
         kind: String,
-        /// What is wrong with it.
+        /// The error in it.
         flaw: Flaw,
     },
     /// The envelope names a kind whose protobuf message this program does not know.
@@ -33,7 +33,7 @@ pub enum ProtobufError {
     },
 }
 
-/// What is wrong with an encoded message.
+/// An error in the encoding of a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {

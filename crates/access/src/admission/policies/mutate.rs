@@ -265,7 +265,7 @@ enum Fault {
     Write(Status),
 }
 
-/// The object that a mutation changes.
+/// Applies mutations to an object.
 struct Written<'a> {
     attributes: &'a Attributes<'a>,
     version: &'a Version,

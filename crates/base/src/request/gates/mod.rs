@@ -12,7 +12,7 @@ use machinery::Release;
 const KNOWN: &str = include_str!("known.txt");
 
 machinery::text_enum! {
-    /// The gates that change what this server does.
+    /// A feature gate with an effect in this server.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Feature {
         /// Deletion of objects that cannot be read, and errors that name them (KEP-3926).
