@@ -9,6 +9,7 @@ It needs nothing but Python, and the same files give the same bytes. The version
 import gzip
 import hashlib
 import json
+import os
 import pathlib
 import platform
 import re
@@ -40,6 +41,8 @@ func init() {{
 """
 # of the program: parts are decompressed beside each other
 PART = 4 << 20
+# from 1, fastest, to 9, smallest
+LEVEL = int(os.environ.get("PINTLE_PACK_LEVEL", "9"))
 
 
 def write(directory, module, version, files):
@@ -49,7 +52,7 @@ def write(directory, module, version, files):
     (versions / "list").write_text(f"{version}\n")
     (versions / f"{version}.info").write_text(json.dumps({"Version": version}) + "\n")
     (versions / f"{version}.mod").write_bytes(files["go.mod"])
-    with zipfile.ZipFile(versions / f"{version}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(versions / f"{version}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(f"{module}@{version}/{name}", TIME)
             entry.external_attr = 0o100644 << 16
@@ -78,7 +81,7 @@ def pack(binary, directory):
     content, compressed, ends = binary.read_bytes(), b"", []
     for begin in range(0, len(content), PART):
         # a file of several members is one of gzip as well
-        compressed += gzip.compress(content[begin : begin + PART], compresslevel=9, mtime=0)
+        compressed += gzip.compress(content[begin : begin + PART], compresslevel=LEVEL, mtime=0)
         ends.append(len(compressed))
     embedded[f"pintle_{name}.gz"] = compressed
     words = {"platform": name, "digest": hashlib.sha256(content).hexdigest()[:16], "ends": ", ".join(map(str, ends)), "part": PART}

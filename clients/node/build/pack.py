@@ -8,6 +8,7 @@ It needs nothing but Python, and the same files give the same bytes.
 import gzip
 import io
 import json
+import os
 import pathlib
 import platform
 import subprocess
@@ -19,6 +20,8 @@ REPOSITORY = ROOT.parents[1]
 NAME = "pintle-server"
 PLATFORMS = ("linux-x64", "linux-arm64", "darwin-arm64")
 ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
+# from 1, fastest, to 9, smallest
+LEVEL = int(os.environ.get("PINTLE_PACK_LEVEL", "9"))
 
 
 def archive(path, files):
@@ -29,7 +32,7 @@ def archive(path, files):
             entry = tarfile.TarInfo(f"package/{name}")
             entry.size, entry.mode = len(data), mode
             tar.addfile(entry, io.BytesIO(data))
-    path.write_bytes(gzip.compress(content.getvalue(), compresslevel=9, mtime=0))
+    path.write_bytes(gzip.compress(content.getvalue(), compresslevel=LEVEL, mtime=0))
     return path
 
 

@@ -19,6 +19,8 @@ REPOSITORY = ROOT.parents[1]
 NAME, SUMMARY = "pintle_server", "The Kubernetes API for tests: a server in the package, a workspace for each test, and fixtures for pytest."
 # the earliest time that a zip file can have
 TIME = (1980, 1, 1, 0, 0, 0)
+# from 1, fastest, to 9, smallest
+LEVEL = int(os.environ.get("PINTLE_PACK_LEVEL", "9"))
 PT_INTERP = 3
 ENTRY_POINTS = """\
 [console_scripts]
@@ -80,12 +82,12 @@ def build(binary, directory):
     files[f"{info}/RECORD"] = record(files, f"{info}/RECORD").encode()
     directory.mkdir(parents=True, exist_ok=True)
     wheel = directory / f"{NAME}-{version}-py3-none-{tag(binary)}.whl"
-    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, TIME)
             entry.external_attr = (0o100755 if name.endswith("/bin/pintle") else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, content, compresslevel=9)
+            archive.writestr(entry, content, compresslevel=LEVEL)
     return wheel
 
 
