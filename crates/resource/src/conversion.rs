@@ -11,7 +11,9 @@ use machinery::status::aggregate;
 use machinery::{Release, Status, Value};
 use schema::at::errors_at;
 use schema::metadata::validate_texts;
+use schema::shape;
 
+use super::body::type_meta_error;
 use super::scheme::unknown_kind;
 use crate::limits;
 
@@ -89,13 +91,22 @@ impl Webhook {
 
 /// The converted objects in a successful response, or the message of a failed one.
 fn converted_objects(mut reply: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
-    let (given_version, given_kind) = (reply.str_at(&["apiVersion"]), reply.str_at(&["kind"]));
-    check_type(api_version, given_version, given_kind)?;
+    let is_list = reply.at(&["response", "convertedObjects"]).is_some_and(|objects| objects.as_array().is_some());
+    // the objects may be large, and have any fields
+    let objects = if is_list { reply.remove_at(&["response", "convertedObjects"]) } else { None };
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    CONVERSION.check(&reply, version)?;
+    let (given_version, kind) = (reply.str_at(&["apiVersion"]), reply.str_at(&["kind"]));
+    if version == "v1" && (given_version.is_empty() || kind.is_empty()) {
+        let given = if given_version.is_empty() { "/" } else { given_version };
+        return Err(format!(
+            "expected webhook response of {api_version}, Kind=ConversionReview, got {given}, Kind={kind}"
+        ));
+    }
     let response = reply.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("no response provided")?;
-    check_field_types(response)?;
     let given = response.str_at(&["uid"]);
-    if api_version.ends_with("/v1") && given != uid {
+    if version == "v1" && given != uid {
         return Err(format!("expected response.uid={uid:?}, got {given:?}"));
     }
     match (response.str_at(&["result", "status"]), response.str_at(&["result", "message"])) {
@@ -103,54 +114,48 @@ fn converted_objects(mut reply: Value, api_version: &str, uid: &str) -> Result<V
         (status, "") => return Err(format!("response.result.status was '{status}', not 'Success'")),
         (_, message) => return Err(message.to_owned()),
     }
-    match reply.remove_at(&["response", "convertedObjects"]) {
+    match objects {
         Some(Value::Array(objects)) => Ok(objects),
         _ => Ok(vec![]),
     }
 }
 
-fn check_field_types(response: &Value) -> Result<(), String> {
-    type Fits = fn(&Value) -> bool;
-    let text: Fits = |value| value.as_str().is_some();
-    let list: Fits = |value| value.as_array().is_some();
-    let object: Fits = |value| value.as_object().is_some();
-    let fields: [(&[&str], &str, &str, Fits); 5] = [
-        (&["uid"], "ConversionResponse", "types.UID", text),
-        (&["convertedObjects"], "ConversionResponse", "[]runtime.RawExtension", list),
-        (&["result"], "ConversionResponse", "v1.Status", object),
-        (&["result", "status"], "Status", "string", text),
-        (&["result", "message"], "Status", "string", text),
-    ];
-    for (path, owner, wanted, fits) in fields {
-        let given = response.at(path).filter(|given| !given.is_null());
-        if let Some(given) = given.filter(|given| !fits(given)) {
-            let (given, path) = (given.json_type(), path.join("."));
-            return Err(format!(
-                "json: cannot unmarshal {given} into Go struct field {owner}.response.{path} of type {wanted}"
-            ));
-        }
-    }
-    Ok(())
+/// A review that a webhook returns: its group and kind, whose Go types of `v1` and `v1beta1` have the same fields.
+pub struct ReviewType {
+    pub group: &'static str,
+    pub kind: &'static str,
+    pub go: &'static str,
 }
 
-/// Checks that the response is a ConversionReview of the requested version. A `v1beta1` response may have another
-/// type.
-fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Result<(), String> {
-    if given_version == api_version && given_kind == "ConversionReview" || !api_version.ends_with("/v1") {
-        return Ok(());
+const CONVERSION: ReviewType =
+    ReviewType { group: "apiextensions.k8s.io", kind: "ConversionReview", go: "apiextensions.v1.ConversionReview" };
+
+impl ReviewType {
+    /// Fails as Go's client does if a reply cannot be decoded as this type in the version `sent`. The type that the reply
+    /// states decides; where it states none, it is the one that was sent.
+    pub fn check(&self, reply: &Value, sent: &str) -> Result<(), String> {
+        reply.as_object().and_then(type_meta_error).map_or(Ok(()), Err)?;
+        let or = |stated: &str, default: &str| if stated.is_empty() { default.to_owned() } else { stated.to_owned() };
+        let api_version = or(reply.str_at(&["apiVersion"]), &format!("{}/{sent}", self.group));
+        let (kind, version) =
+            (or(reply.str_at(&["kind"]), self.kind), api_version.rsplit('/').next().unwrap_or_default());
+        let unconverted =
+            |kind: &str| Err(format!("converting ({version}.{kind}) to ({sent}.{}): unknown conversion", self.kind));
+        if (api_version.as_str(), kind.as_str()) == ("v1", "Status") {
+            return unconverted("Status");
+        }
+        let is_known = ["v1", "v1beta1"].contains(&version)
+            && api_version.strip_suffix(version) == Some(&format!("{}/", self.group));
+        if !is_known || kind != self.kind {
+            return Err(unknown_kind(&kind, &api_version));
+        }
+        if let Some(why) = shape::read(reply, shape::named(self.go)).error {
+            let in_version =
+                |why: String, name: &str| why.replace(&format!(" v1.{name}"), &format!(" {version}.{name}"));
+            return Err(["Admission", "Conversion", "Operation", "PatchType"].into_iter().fold(why, in_version));
+        }
+        if version == sent { Ok(()) } else { unconverted(self.kind) }
     }
-    let known = |version: &str| REVIEWS.iter().any(|(_, api_version)| *api_version == version);
-    if given_kind == "ConversionReview" && known(given_version) {
-        return Err("converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion".to_owned());
-    }
-    if (given_version, given_kind) == ("v1", "Status") {
-        return Err("converting (v1.Status) to (v1.ConversionReview): unknown conversion".to_owned());
-    }
-    if !given_version.is_empty() && !given_kind.is_empty() {
-        return Err(unknown_kind(given_kind, given_version));
-    }
-    let shown = if given_version.is_empty() { "/" } else { given_version };
-    Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={given_kind}"))
 }
 
 /// Why one object in a conversion response is rejected.
@@ -315,9 +320,23 @@ mod tests {
     fn reports_unsuccessful_replies() {
         let reply = |response: Value| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": (response)});
         let cases = [
+            (json!({}), "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind="),
             (
                 json!({"kind": "x"}),
-                "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=x",
+                "no kind \"x\" is registered for version \"apiextensions.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+            ),
+            (json!({"apiVersion": "a/b/c"}), "unexpected GroupVersion string: a/b/c"),
+            (
+                json!({"kind": 1}),
+                "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string",
+            ),
+            (
+                json!({"apiVersion": "apiextensions.k8s.io/v1beta1"}),
+                "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
+            ),
+            (
+                json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "request": 1}),
+                "json: cannot unmarshal number into Go struct field ConversionReview.request of type v1beta1.ConversionRequest",
             ),
             (
                 json!({"kind": "ConversionReview", "apiVersion": "x.io/v1"}),

@@ -26,7 +26,7 @@ mod version;
 
 pub use body::{Document, Format, Strict, type_text, typed_version};
 pub use codec::{Codec, Patched, TypeMeta, Unpatched, timestamps};
-pub use conversion::Conversion;
+pub use conversion::{Conversion, ReviewType};
 pub use definition::{Outline, from_definition, from_stored, with_empty_schemas};
 pub use model::Resource;
 

@@ -296,6 +296,8 @@ fn json_of(response: &CallResponse) -> Result<Value, String> {
     succeeded(response)?;
     let CallResponse { status, media, body } = response;
     if body.is_empty() {
+        // what the client has asked for, if the server does not say what it sends
+        let media = if media.is_empty() { "application/json" } else { media };
         return Err(format!("0-length response with status code: {status} and content type: {media}"));
     }
     if body.len() > limits::WEBHOOK_INLINE_BYTES_MAX { task::blocking(|| decoded(body)) } else { decoded(body) }
@@ -303,38 +305,42 @@ fn json_of(response: &CallResponse) -> Result<Value, String> {
 
 fn decoded(body: &[u8]) -> Result<Value, String> {
     let failure = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-    let kind = match machinery::value::decode(body) {
-        Ok(value @ (Value::Object(_) | Value::Null)) => return Ok(value),
-        Ok(Value::Array(_)) => "array",
-        Ok(Value::Bool(_)) => "bool",
-        Ok(Value::String(_)) => "string",
-        Ok(_) => "number",
-        Err(_) if is_yaml_text(body) => "string",
-        Err(error) => return Err(failure(wording::json_error(&error))),
+    let value = match machinery::value::decode(body) {
+        Ok(value) => value,
+        Err(error) => yaml_of(body).ok_or_else(|| failure(wording::json_error(&error)))?,
+    };
+    let kind = match value {
+        Value::Object(_) | Value::Null => return Ok(value),
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        _ => "number",
     };
     Err(failure(format!(
         "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )))
 }
 
-/// Whether a body that is not JSON is a string of YAML, as most short texts are. kube-apiserver decodes it as YAML.
-fn is_yaml_text(body: &[u8]) -> bool {
-    body.len() <= limits::WEBHOOK_INLINE_BYTES_MAX
-        && machinery::yaml::decode(body).is_ok_and(|decoded| matches!(decoded.value, Value::String(_)))
+/// What a body that is not JSON is as YAML, which kube-apiserver's decoder takes whatever the type of the body is, unless
+/// it begins as JSON.
+fn yaml_of(body: &[u8]) -> Option<Value> {
+    let is_json = body.trim_ascii_start().starts_with(b"{");
+    let is_readable = !is_json && body.len() <= limits::WEBHOOK_INLINE_BYTES_MAX;
+    is_readable.then(|| machinery::yaml::decode(body).ok()).flatten().map(|decoded| decoded.value)
 }
 
 /// An error unless the response is a success.
-fn succeeded(CallResponse { status, body, .. }: &CallResponse) -> Result<(), String> {
+fn succeeded(CallResponse { status, media, body }: &CallResponse) -> Result<(), String> {
     let status = *status;
     if (200..=206).contains(&status) {
         return Ok(());
     }
     let failure = machinery::value::decode(body).ok().filter(|value| value.str_at(&["kind"]) == "Status");
     let message = failure.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
-    Err(message.unwrap_or_else(|| generic_message(status, body)))
+    Err(message.unwrap_or_else(|| generic_message(status, media, body)))
 }
 
-fn generic_message(status: u16, body: &[u8]) -> String {
+fn generic_message(status: u16, media: &str, body: &[u8]) -> String {
     let known = match status {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
@@ -353,9 +359,11 @@ fn generic_message(status: u16, body: &[u8]) -> String {
         }
         500..=599 => {
             let text = String::from_utf8_lossy(body);
-            let shown = match text.trim() {
-                "" => "unknown".to_owned(),
-                text => text.chars().take(limits::WEBHOOK_ERROR_RUNES_MAX).collect(),
+            // Go's client shows texts only
+            let is_text = media.is_empty() || media.trim_start().to_ascii_lowercase().starts_with("text/");
+            let shown: String = match text.trim() {
+                text if is_text => text.chars().take(limits::WEBHOOK_ERROR_RUNES_MAX).collect(),
+                _ => "unknown".to_owned(),
             };
             let shown = machinery::value::quote(&shown);
             return format!("an error on the server ({shown}) has prevented the request from succeeding");
@@ -422,14 +430,24 @@ mod tests {
             (403, r#"{"kind":"Status","message":"no"}"#, "no"),
             (503, "", "the server is currently unable to handle the request"),
         ];
-        let of = |status: u16, body: &str| {
-            json_of(&CallResponse { status, media: "a/b".to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
+        let of_media = |status: u16, media: &str, body: &str| {
+            json_of(&CallResponse { status, media: media.to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
         };
+        let of = |status: u16, body: &str| of_media(status, "text/plain; charset=utf-8", body);
         for (status, body, want) in cases {
             assert_eq!(of(status, body).unwrap_err(), want);
         }
         assert!(of(200, "{}").is_ok());
-        assert_eq!(of(200, "").unwrap_err(), "0-length response with status code: 200 and content type: a/b");
+        assert_eq!(
+            of_media(500, "application/json", "{}").unwrap_err(),
+            "an error on the server (\"unknown\") has prevented the request from succeeding"
+        );
+        for (media, shown) in [("a/b", "a/b"), ("", "application/json")] {
+            let want = format!("0-length response with status code: 200 and content type: {shown}");
+            assert_eq!(of_media(200, media, "").unwrap_err(), want);
+        }
+        assert_eq!(of(200, "a: [b]").unwrap(), json!({"a": ["b"]}));
+        assert!(of(200, "{}{}").unwrap_err().ends_with("invalid character '{' after top-level value"));
         assert!(of(200, "hello").unwrap_err().starts_with("couldn't get version/kind; json parse error: "));
     }
 }

@@ -1,6 +1,6 @@
 //! ConfigMap, and the rules for data that Secrets share.
 
-use machinery::Value;
+use machinery::{Map, Value};
 
 use crate::limits;
 use crate::names::data_key;
@@ -25,7 +25,11 @@ pub fn unchanged(at: At, fields: &[&str]) {
 }
 
 pub fn validate(at: At) {
-    unchanged(at, &["data", "binaryData"]);
+    // kube-apiserver defaults `data` to an empty map, but not `binaryData`
+    let is_empty = |data: &Value| data.as_object().is_none_or(Map::is_empty);
+    let data = at.field("data");
+    let has_no_data = is_empty(data.value) && data.old.is_none_or(is_empty);
+    unchanged(at, if has_no_data { &["binaryData"] } else { &["data", "binaryData"] });
     let (binary, mut size) = (at.field("binaryData"), 0);
     for field in ["data", "binaryData"] {
         for (key, value) in at.entries_of(field) {

@@ -23,12 +23,12 @@ pub mod volumes;
 use crate::core::pods::{pod_annotations, pod_status, pod_warnings, resize};
 use crate::{names, object_warnings};
 use machinery::Value;
-use resource::builtin::{Behaviour, Check, Hooks, NO_RESETS, Named, Part, Review};
+use resource::builtin::{Behaviour, Check, Hooks, NO_RESETS, Named, Part, PartRules, Review};
 use resource::rules::{Deletion, Preconditions, Propagation, label_name};
 use schema::at::At;
 
 const fn part(prepare: fn(&mut Value, &Value), validate: fn(At)) -> Part {
-    Part::PLAIN.prepare(prepare).validate(validate).reset(|| &NO_RESETS)
+    Part::PLAIN.prepare(prepare).validate(validate).reset(|| &NO_RESETS).rules(PartRules::Whole)
 }
 
 pub static KINDS: &[Behaviour] = &[

@@ -90,7 +90,7 @@ pub fn validate(at: At) {
     }
     at.extend(of_scopes.into_list());
     conflicts(&names).for_each(|why| at.push(invalid(why)));
-    selector(at.field("spec.scopeSelector"), hard);
+    selector(at.field("spec.scopeSelector"), hard, scopes);
     if let Some(old) = scopes.old {
         let sorted = |scopes: &Value| {
             let scopes = scopes.as_array().unwrap_or_default().iter();
@@ -133,7 +133,7 @@ fn shown(selector: At) -> String {
     format!("{{\"MatchExpressions\":[{}]}}", all.join(","))
 }
 
-fn selector(selector: At, hard: At) {
+fn selector(selector: At, hard: At, scopes: At) {
     const ONLY_EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
     let all = selector.field("matchExpressions");
     let mut shown_bytes = 0;
@@ -170,7 +170,8 @@ fn selector(selector: At, hard: At) {
         }
     }
     let names: Vec<&str> = selector.texts("matchExpressions", "scopeName");
-    conflicts(&names).for_each(|why| all.shown_verbatim(&shown(selector)).invalid(why));
+    // kube-apiserver shows the scopes of the spec here
+    conflicts(&names).for_each(|why| all.push(FieldError::invalid(&all.path(), scopes.value, why)));
 }
 
 pub fn validate_status(at: At) {

@@ -167,7 +167,7 @@ pub fn not_a_string(fields: &machinery::Map) -> Option<String> {
 }
 
 /// The error in `apiVersion` or `kind`, if any.
-fn type_meta_error(fields: &machinery::Map) -> Option<String> {
+pub fn type_meta_error(fields: &machinery::Map) -> Option<String> {
     if let Some(why) = not_a_string(fields) {
         return Some(format!("couldn't get version/kind; json parse error: {why}"));
     }

@@ -67,6 +67,15 @@ pub struct Part {
     /// The fields that the endpoint does not write, so that managedFields do not record them. For a status, `None`
     /// means those that follow from the facts of the kind.
     pub reset: Option<fn() -> &'static FieldSet>,
+    pub rules: PartRules,
+}
+
+/// What of the rules of the Go types a subresource checks besides its own `validate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartRules {
+    None,
+    /// Those of all fields but the status, as the main endpoint does.
+    Whole,
 }
 
 /// The conversion between a version and the one in which its objects are stored.
@@ -186,10 +195,16 @@ impl Behaviour {
 }
 
 impl Part {
-    pub const PLAIN: Part = Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_| {}, reset: None };
+    pub const PLAIN: Part =
+        Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_| {}, reset: None, rules: PartRules::None };
 
     pub const fn reset(mut self, fields: fn() -> &'static FieldSet) -> Part {
         self.reset = Some(fields);
+        self
+    }
+
+    pub const fn rules(mut self, rules: PartRules) -> Part {
+        self.rules = rules;
         self
     }
 }

@@ -16,7 +16,7 @@ pub mod rules;
 mod served;
 mod source;
 
-pub use behaviour::{Behaviour, Hooks, NO_RESETS, Objects, Part, Review, StoredAs};
+pub use behaviour::{Behaviour, Hooks, NO_RESETS, Objects, Part, PartRules, Review, StoredAs};
 pub use catalogue::{
     Availability, BuiltIn, Catalogue, Connect, Generation, GroupVersionKind, Key, Labels, OwnEndpoint, OwnSubresource,
     Shaped, StatusFacts, StatusMetadata,
@@ -202,8 +202,13 @@ impl BuiltIn {
 
     /// The errors of a write to a subresource.
     pub fn part_errors(&self, part: &Part, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        let found = at::found_in(self.catalogue.rules(), object, Some(old), release, part.validate);
-        found.into_iter().map(|found| found.error).collect()
+        let found = at::found_in(self.catalogue.rules(), object, Some(old), release, |at| {
+            (part.validate)(at);
+            if part.rules == PartRules::Whole {
+                rules::check(Pass::Written { of_status: false }, at, self.ruled());
+            }
+        });
+        rules::in_order(self.ruled(), found)
     }
 
     /// The rules of the Go type of the kind. CRDs have none, since their validation is separate code.

@@ -16,6 +16,8 @@ pub const SCALE_VERSION: &str = "autoscaling/v1";
 
 const KIND: &str = "Scale";
 const GO_TYPE: &str = "autoscaling.v1.Scale";
+/// The versions that had a Scale of their own. They are decoded before they are refused.
+const FORMER_VERSIONS: [&str; 3] = ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"];
 
 pub enum ScaleCodec {
     /// For built-in kinds: a decoding error names what is wrong with the body.
@@ -97,6 +99,7 @@ fn decode(
         keep_seen(&mut strict);
     }
     report(&strict.in_order(document), document, validation, warn, bad_body)?;
+    body_type.check_version(&api_version)?;
     set_type(&mut scale);
     Ok(scale)
 }
@@ -136,7 +139,7 @@ fn check_type(
     api_version: &str,
     document: &Document,
 ) -> Result<(), String> {
-    if kind == KIND && api_version == SCALE_VERSION {
+    if kind == KIND && (api_version == SCALE_VERSION || FORMER_VERSIONS.contains(&api_version)) {
         return Ok(());
     }
     if !kinds.is_known(api_version, kind) {

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use machinery::patch::{RawKind, gotext};
+use machinery::field::FieldPath;
+use machinery::patch::gotext;
 use machinery::{FieldError, Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
 use super::{Strategy, Validity};
 use crate::builtin::selector_text;
-use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, TypeMeta, set_scale_type};
+use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, set_scale_type};
 use crate::version::{ScalePaths, Version};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
@@ -39,15 +40,6 @@ impl Strategy for ScaleView {
         self.main.prepare_for_update(object, old);
     }
 
-    fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
-        let of_replicas = errors.iter().find(|error| error.field == "spec.replicas");
-        match of_replicas.filter(|_| self.main.codec().printed_as() == RawKind::BuiltIn) {
-            // kube-apiserver validates the Scale of a built-in kind before the object
-            Some(error) => Status::invalid("autoscaling", "Scale", name, std::slice::from_ref(error)),
-            None => self.storage_codec().invalid(submitted, name, errors),
-        }
-    }
-
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         self.main.validate_update(object, old)
     }
@@ -71,6 +63,7 @@ impl Strategy for ScaleView {
     }
 }
 
+const FRACTION: &str = "to proper version: unable to convert unstructured object to autoscaling/v1, Kind=Scale: cannot convert float64 to int32";
 const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
 
 impl ScaleView {
@@ -114,6 +107,15 @@ impl ScaleView {
         if replicas == UNSET {
             return Err(Status::bad_request(format!("the spec replicas field \"{path}\" cannot be empty")));
         }
+        if replicas < 0 && !self.at.resource.is_custom() {
+            // kube-apiserver validates the Scale of a built-in kind before its version and the object
+            let error = FieldError::invalid(
+                &FieldPath::new("spec.replicas"),
+                &Value::Int(replicas),
+                "must be greater than or equal to 0",
+            );
+            return Err(Status::invalid("autoscaling", "Scale", old.str_at(&["metadata", "name"]), &[error]));
+        }
         let mut object = old.clone();
         object.set_at(&segments(path), Value::Int(replicas));
         let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));
@@ -142,15 +144,19 @@ impl ScaleView {
     }
 
     /// As in kube-apiserver, an apply that changes a custom resource fails, since a Scale cannot be converted to a
-    /// version of the resource. Conflicts are still reported, and applying equal values shares their ownership.
+    /// version of the resource. Conflicts are still reported, and applying equal values shares their ownership. One to
+    /// a built-in kind fails if the replicas are no whole number.
     pub fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
-        if !self.at.resource.is_custom() || applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
-            return Ok(());
-        }
+        const REPLICAS: [&str; 2] = ["spec", "replicas"];
+        let why = match configuration.at(&REPLICAS) {
+            _ if self.at.resource.is_custom() && applied.at(&REPLICAS) != live.at(&REPLICAS) => UNCONVERTIBLE,
+            Some(Value::Float(number)) if number.fract() != 0.0 => FRACTION,
+            _ => return Ok(()),
+        };
         let text = |key: &str| configuration.str_at(&["metadata", key]);
         let (namespace, name) = (text("namespace"), text("name"));
         let object = format!("{namespace}/{name}; autoscaling/v1, Kind=Scale");
-        Err(Status::untyped(500, format!("failed to convert new object ({object}) {UNCONVERTIBLE}")))
+        Err(Status::untyped(500, format!("failed to convert new object ({object}) {why}")))
     }
 
     /// Checks whether a configuration can be applied to what [`ScaleView::editable`] returned.

@@ -142,7 +142,10 @@ impl Allocation {
                     Err(Failure::Store(status)) => return Err(unwritten("failed to allocate IP", status)),
                 }
             }
-            return Err(Refusal::Internal("failed to allocate a serviceIP: range is full".to_owned()));
+            let name = service.str_at(&["metadata", "name"]);
+            return Err(Refusal::Internal(format!(
+                "failed to allocate a serviceIP for Service {name:?}: range is full"
+            )));
         }
         let address =
             ip::parse(wanted).ok_or_else(|| Refusal::Internal(format!("failed to parse service IP {wanted:?}")))?;

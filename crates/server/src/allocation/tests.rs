@@ -54,7 +54,7 @@ async fn each_address_is_allocated_once() {
     }
     assert!(!given.contains("10.0.0.1"));
     let full = refused(&server, "more", port(), 500).await;
-    assert_eq!(full, "Internal error occurred: failed to allocate a serviceIP: range is full");
+    assert_eq!(full, "Internal error occurred: failed to allocate a serviceIP for Service \"more\": range is full");
     delete(&server, "s7").await;
     let again = create(&server, "more", port()).await;
     given.remove(again.str_at(&["spec", "clusterIP"]));

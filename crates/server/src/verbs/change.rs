@@ -242,13 +242,7 @@ impl Write<'_> {
         if uid.is_empty() || uid == stored_uid {
             return Ok(());
         }
-        let (request, resource) = (self.request, &self.request.resource);
-        let key = request.strategy.storage_codec().shown_key(&resource.key(request.namespace(), request.name()));
-        // in a dry run, kube-apiserver's message has the key without prefix
-        let key = if self.options.dry_run { key.trim_start_matches("/registry") } else { &key };
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
-        );
-        Err(Status::conflict(&resource.group, &resource.plural, request.name(), &why))
+        let why = format!("UID in precondition: {uid}, UID in object meta: {stored_uid}");
+        Err(self.request.broken_precondition(self.options.dry_run, &why))
     }
 }

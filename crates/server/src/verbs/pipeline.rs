@@ -168,11 +168,16 @@ impl Write<'_> {
 
     /// Fails if the object's resourceVersion is not the stored one, or is missing although it is required.
     fn check_version(&self, object: &Value, revision: Revision) -> Result<(), Status> {
-        let (resource, name) = (&self.request.resource, self.request.name());
+        let (resource, name, strategy) = (&self.request.resource, self.request.name(), &self.request.strategy);
         let given = object.str_at(&["metadata", "resourceVersion"]);
         let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };
         match version.map_err(|why| Status::untyped(500, why))? {
-            0 if self.request.strategy.allow_unconditional_update() => Ok(()),
+            // the Scale of a custom resource may lack its version, but not state an unknown one
+            0 if strategy.allow_unconditional_update()
+                && (given.is_empty() || strategy.view().is_none() || !resource.is_custom()) =>
+            {
+                Ok(())
+            }
             0 => {
                 let path = FieldPath::new("metadata.resourceVersion");
                 let error = FieldError::invalid(&path, &Value::Int(0), "must be specified for an update");

@@ -291,6 +291,18 @@ impl Request {
         self.show(stored.clone()).await.map_err(unreadable)
     }
 
+    /// The error of a write whose precondition the stored object does not meet, as kube-apiserver's storage reports it.
+    pub(super) fn broken_precondition(&self, dry_run: bool, why: &str) -> Status {
+        let resource = &self.resource;
+        let key = self.strategy.storage_codec().shown_key(&resource.key(self.namespace(), self.name()));
+        // in a dry run, kube-apiserver's message has the key without prefix
+        let key = if dry_run { key.trim_start_matches("/registry") } else { &key };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+        );
+        Status::conflict(&resource.group, &resource.plural, self.name(), &why)
+    }
+
     /// The object that a write changes, in the version of the endpoint.
     pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, decoding: Decoding) -> Result<Value, Status> {
         let (resource, version) = (&self.resource, &self.version);

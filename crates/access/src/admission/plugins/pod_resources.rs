@@ -54,7 +54,7 @@ fn raise(amounts: &mut Amounts, other: &Amounts) {
 /// its init containers runs, whichever is greater. Amounts of the Pod itself replace those of its containers.
 pub fn total(pod: &Value, field: Field) -> Amounts {
     let mut sum = of_containers(pod, |container| amounts(container.at(&["resources", field.name()])));
-    add_own(pod, field, &mut sum);
+    sum.extend(own(pod, field));
     sum
 }
 
@@ -88,14 +88,15 @@ pub fn in_use(pod: &Value, field: Field) -> Amounts {
     if !is_infeasible {
         raise(&mut sum, &of_containers(pod, requested));
     }
-    add_own(pod, field, &mut sum);
+    sum.extend(own(pod, field));
     sum
 }
 
-fn add_own(pod: &Value, field: Field, sum: &mut Amounts) {
+/// The amounts of the Pod itself.
+pub fn own(pod: &Value, field: Field) -> impl Iterator<Item = (String, Quantity)> {
     let is_supported = |name: &str| ["cpu", "memory"].contains(&name) || name.starts_with("hugepages-");
-    let own = amounts(pod.at(&["spec", "resources", field.name()])).into_iter();
-    sum.extend(own.filter(|(name, _)| is_supported(name)));
+    let given = amounts(pod.at(&["spec", "resources", field.name()])).into_iter();
+    given.filter(move |(name, _)| is_supported(name))
 }
 
 fn of_containers(pod: &Value, of: impl Fn(&Value) -> Amounts) -> Amounts {

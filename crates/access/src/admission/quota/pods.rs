@@ -3,7 +3,7 @@
 use machinery::Value;
 use machinery::quantity::Quantity;
 
-use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, in_use};
+use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, in_use, own};
 
 const OF_PODS: [&str; 10] = [
     "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage",
@@ -67,8 +67,7 @@ fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
 /// The names of a quota whose amounts some containers of a Pod must state and do not, each with those containers.
 pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
     const REQUIRED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-    let has_pod_resources = ["requests", "limits"].iter().any(|field| pod.at(&["spec", "resources", field]).is_some());
-    if has_pod_resources {
+    if [Field::Requests, Field::Limits].into_iter().any(|field| own(pod, field).next().is_some()) {
         return vec![];
     }
     let lists = ["containers", "initContainers"].iter();

@@ -222,7 +222,8 @@ impl Hook {
         let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
         let call_failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
         let review = trace::span(name, Kind::Client, span_attributes, call).await.map_err(call_failed)?;
-        review::check_type(&review, review_version).map_err(|why| call_failed(CallError { why, code: 503 }))?;
+        let decoded = review::ADMISSION.check(&review, review_version.name());
+        decoded.map_err(|why| call_failed(CallError { why, code: 503 }))?;
         let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
         let response = review::verified(&review, review_version, &uid, self.kind).map_err(invalid)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));

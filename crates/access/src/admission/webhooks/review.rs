@@ -4,7 +4,7 @@ use base::webhook::CallError;
 use base::{clock, wording};
 use machinery::patch::{Unknown, json_patch};
 use machinery::{Status, Text, Value};
-use resource::Version;
+use resource::{ReviewType, Version};
 
 use super::{Failure, HookKind, VersionedObjects};
 use crate::admission::Attributes;
@@ -42,21 +42,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(text).ok()
 }
 
-/// Checks that a response is an AdmissionReview of a known version; the errors are those of kube-apiserver's client.
-pub fn check_type(review: &Value, version: ReviewVersion) -> Result<(), String> {
-    let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
-    let known = api_version.is_empty() || matches!(api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1");
-    if !known || !matches!(kind, "" | "AdmissionReview") {
-        let place = "in scheme \"pkg/runtime/scheme.go:111\"";
-        return Err(format!("no kind {kind:?} is registered for version {api_version:?} {place}"));
-    }
-    schema::shape::read(review, schema::shape::named("admission.v1.AdmissionReview")).error.map_or(Ok(()), Err)?;
-    let (given, sent) = (api_version.rsplit('/').next().unwrap_or_default(), version.name());
-    if api_version.is_empty() || kind.is_empty() || given == sent {
-        return Ok(());
-    }
-    Err(format!("converting ({given}.AdmissionReview) to ({sent}.AdmissionReview): unknown conversion"))
-}
+pub const ADMISSION: ReviewType =
+    ReviewType { group: "admission.k8s.io", kind: "AdmissionReview", go: "admission.v1.AdmissionReview" };
 
 /// Reads the `response` of a review. The error says why it is invalid.
 pub fn verified<'a>(
@@ -68,10 +55,11 @@ pub fn verified<'a>(
     let response = review.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("webhook response was absent")?;
     let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
-    let patch_type = response.str_at(&["patchType"]);
+    let mutating = of == HookKind::Mutating;
     if version == ReviewVersion::V1beta1 {
-        let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
-        return Ok(Response { response, patch, patch_type });
+        // v1beta1 is not verified: the patch of a validating webhook has no effect
+        let patch = if mutating { patch } else { vec![] };
+        return Ok(Response { response, patch, patch_type: "JSONPatch".to_owned() });
     }
     let response_uid = response.str_at(&["uid"]);
     if response_uid != uid {
@@ -83,21 +71,18 @@ pub fn verified<'a>(
             (version.api_version("admission.k8s.io"), if api_version.is_empty() { "/" } else { api_version });
         return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}"));
     }
-    let (has_patch, has_type) = (!patch.is_empty(), !patch_type.is_empty());
-    let mutating = of == HookKind::Mutating;
-    if mutating && has_patch && !has_type {
-        return Err("webhook returned response.patch but not response.patchType".to_owned());
-    }
-    if mutating && has_type && !has_patch {
-        return Err("webhook returned response.patchType but not response.patch".to_owned());
-    }
-    if !mutating && has_patch {
-        return Err("validating webhook may not return response.patch".to_owned());
-    }
-    if !mutating && has_type {
-        return Err("validating webhook may not return response.patchType".to_owned());
-    }
-    Ok(Response { response, patch, patch_type: patch_type.to_owned() })
+    // a pointer in Go, where an empty type is not an absent one
+    let patch_type = response.get("patchType").and_then(Value::as_str);
+    let why = match (patch.is_empty(), patch_type, mutating) {
+        (true, None, _) => return Ok(Response { response, patch, patch_type: String::new() }),
+        (true, Some(_), true) => "webhook returned response.patchType but not response.patch",
+        (true, Some(_), false) => "validating webhook may not return response.patchType",
+        (false, _, false) => "validating webhook may not return response.patch",
+        (false, None, true) => "webhook returned response.patch but not response.patchType",
+        (false, Some(""), true) => "webhook returned invalid response.patchType of \"\"",
+        (false, Some(kind), true) => return Ok(Response { response, patch, patch_type: kind.to_owned() }),
+    };
+    Err(why.to_owned())
 }
 
 impl Response<'_> {
@@ -187,7 +172,12 @@ mod tests {
                 "webhook returned response.patch but not response.patchType",
             ),
             (
-                review(json!({"uid": "u", "patchType": "JSONPatch"})),
+                review(json!({"uid": "u", "patch": (patch), "patchType": ""})),
+                HookKind::Mutating,
+                "webhook returned invalid response.patchType of \"\"",
+            ),
+            (
+                review(json!({"uid": "u", "patchType": ""})),
                 HookKind::Mutating,
                 "webhook returned response.patchType but not response.patch",
             ),
@@ -205,6 +195,16 @@ mod tests {
         for (review, kind, want) in cases {
             let found = verified(&review, ReviewVersion::V1, "u", kind).err().unwrap_or_default();
             assert_eq!(found, want, "{}", review.to_json());
+        }
+    }
+
+    #[test]
+    fn patches_of_validating_webhooks_have_no_effect_in_v1beta1() {
+        let review = json!({"response": {"allowed": true, "patch": "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2EifV0="}});
+        for (kind, changes) in [(HookKind::Validating, false), (HookKind::Mutating, true)] {
+            let response = verified(&review, ReviewVersion::V1beta1, "u", kind).unwrap();
+            let patched = response.patched("w", &json!({"a": 1})).ok().flatten();
+            assert_eq!(patched.is_some(), changes);
         }
     }
 

@@ -9,6 +9,7 @@ pub mod resize;
 
 use std::collections::{HashMap, HashSet};
 
+use machinery::field::FieldPath;
 use machinery::{Map, Value, json};
 use schema::shape::same_fields;
 
@@ -47,6 +48,10 @@ pub fn add_ephemeral(pod: &mut Value, old: &Value) {
 
 /// Ephemeral containers can be added, but neither changed nor removed.
 pub fn validate_ephemeral(pod: At) {
+    if pod_annotations::is_mirror(pod.old.unwrap_or(&Value::Null)) {
+        // kube-apiserver names a path without a name, which is printed so
+        return pod.with_path(&FieldPath::new("").key("")).forbidden("static pods do not support ephemeral containers");
+    }
     let spec = pod.field("spec");
     validate_spec(spec);
     let containers = spec.field("ephemeralContainers");

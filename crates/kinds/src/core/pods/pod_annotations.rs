@@ -8,6 +8,11 @@ use resource::builtin::checks::text;
 use schema::at::At;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Whether a Pod mirrors a static one of a kubelet.
+pub fn is_mirror(pod: &Value) -> bool {
+    pod.at(&["metadata", "annotations"]).is_some_and(|annotations| annotations.get(MIRROR).is_some())
+}
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";

@@ -5,6 +5,7 @@ use machinery::{Release, Value};
 use schema::shape::{named, same_fields};
 
 use crate::core::pods::keep_all_but;
+use crate::core::pods::pod_annotations::is_mirror;
 use crate::core::podspec::{self, validate_spec};
 use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
@@ -57,8 +58,7 @@ pub fn validate(pod: At) {
     let old = pod.old.unwrap_or(&Value::Null);
     // kube-apiserver's ValidatePodResize names a path without a name, which is printed so
     let whole = FieldPath::new("").key("");
-    let annotations = old.at(&["metadata", "annotations"]);
-    if annotations.is_some_and(|annotations| annotations.get("kubernetes.io/config.mirror").is_some()) {
+    if is_mirror(old) {
         return pod.with_path(&whole).forbidden("static pods cannot be resized");
     }
     if old.str_at(&["spec", "os", "name"]) == "windows" {

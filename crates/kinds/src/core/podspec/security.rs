@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use machinery::Value;
 
+use crate::core::podspec::host::CONTAINERS;
 use crate::core::podspec::windows;
 use crate::rule_checks::{is_sysctl, local_path};
 use schema::at::At;
@@ -32,7 +33,7 @@ pub(super) fn check(spec: At) {
     }
     profiles(context);
     windows::options(context);
-    for container in ["containers", "initContainers"].iter().flat_map(|kind| spec.items_of(kind)) {
+    for container in CONTAINERS.iter().flat_map(|kind| spec.items_of(kind)) {
         of_container(container.field("securityContext"), spec);
     }
 }

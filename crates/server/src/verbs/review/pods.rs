@@ -73,10 +73,20 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
     let stored = find(context, request, &name)?;
     let pod = stored.body.to_value(stored.revision);
     let refused = |why: String| Err(Status::conflict("", "pods/binding", &name, &why));
-    let (uid, node) = (binding.str_at(&["metadata", "uid"]), pod.str_at(&["spec", "nodeName"]));
-    if !uid.is_empty() && uid != stored.meta.uid {
-        let found = &stored.meta.uid;
-        return refused(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"));
+    let (uid, version) = (binding.str_at(&["metadata", "uid"]), binding.str_at(&["metadata", "resourceVersion"]));
+    let node = pod.str_at(&["spec", "nodeName"]);
+    let (found_uid, found_version) = (&stored.meta.uid, stored.revision.to_string());
+    // a POST to `bindings` drops the uid as that of a new object
+    let broken = if !request.name().is_empty() && !uid.is_empty() && uid != found_uid {
+        Some(format!("UID in precondition: {uid}, UID in object meta: {found_uid}"))
+    } else if !version.is_empty() && version != found_version {
+        Some(format!("ResourceVersion in precondition: {version}, ResourceVersion in object meta: {found_version}"))
+    } else {
+        None
+    };
+    if let Some(why) = broken {
+        let write = write_request(context, &pods(context)?, request.namespace(), &name, "binding");
+        return Err(write.broken_precondition(admit.dry_run, &why));
     }
     if stored.meta.deleting {
         return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
