@@ -148,24 +148,16 @@ impl Fork {
     }
 
     /// Waits until nothing happens any more: no request is in flight, every watch has received everything, controllers of the server have
-    /// no work, and nothing but Leases has been written for the quiet time. Fails with what it waits for.
-    pub async fn settle(&self, patience: Patience) -> Result<(), Error> {
-        self.settle_with_gates(patience, "Await").await
-    }
-
-    /// As [`Fork::settle`], although a gate holds events.
-    pub async fn settle_held(&self, patience: Patience) -> Result<(), Error> {
-        self.settle_with_gates(patience, "Ignore").await
-    }
-
-    async fn settle_with_gates(&self, Patience { quiet, timeout }: Patience, held: &str) -> Result<(), Error> {
+    /// no work, and nothing but Leases has been written for the quiet time. Events that a Gate holds are not waited for. Fails with
+    /// what it waits for.
+    pub async fn settle(&self, Patience { quiet, timeout }: Patience) -> Result<(), Error> {
         let (began, mut rested) = (clock::instant(), Duration::ZERO);
         loop {
             // no request may last as long as quiet times and timeouts do
             let part = quiet.saturating_sub(rested).min(limits::SETTLE_SLICE);
             let left = timeout.saturating_sub(began.elapsed()).min(limits::SETTLE_SLICE + part);
             let text = |duration: Duration| format!("{}ms", duration.as_millis());
-            let spec = json!({"quiet": (text(part)), "timeout": (text(left)), "held": held});
+            let spec = json!({"quiet": (text(part)), "timeout": (text(left)), "held": "Ignore"});
             let settled = self.workspace.testing("Settle", "settles", "settle", spec).await?;
             let is_settled = settled.is_true_at(&["status", "settled"]);
             rested = if is_settled { rested + part } else { Duration::ZERO };
@@ -206,7 +198,9 @@ impl Fork {
         for kind in self.kinds().await?.iter() {
             let Some(mut list) = existing(&self.workspace, &(kind.path("", "") + &at)).await? else { continue };
             let Some(Value::Array(items)) = list.remove_at(&["items"]) else { continue };
-            for object in items.into_iter().filter(|object| !is_maintained(object) && !is_lock(object)) {
+            for mut object in items.into_iter().filter(|object| !is_maintained(object) && !is_lock(object)) {
+                // the items of a list have no kind
+                object.set_at(&["kind"], Value::from(kind.kind.as_str()));
                 let [namespace, name] = ["namespace", "name"].map(|field| object.str_at(&["metadata", field]).into());
                 let key = ObjectKey { resource: kind.resource.as_str().into(), namespace, name };
                 objects.insert(key, object);
