@@ -231,7 +231,7 @@ impl Run<'_> {
         }
         self.settle().await?;
         self.observed.active.push(performed.elapsed().saturating_sub(self.patience.quiet));
-        if let Some(Act::StaleStart(..)) = self.act(step) {
+        if let Some(Act::Request(_, Effect::StaleStart, _)) = self.act(step) {
             self.start_stale().await?;
         }
         if let Course::AtRest(cell) = self.course
@@ -259,7 +259,7 @@ impl Run<'_> {
         let Some(cell) = self.cell().filter(|cell| cell.disturbs(step)).cloned() else { return Ok(()) };
         let last = self.setting.scenario.steps.len();
         let (kind, last) = match (&cell.act, cell.steps) {
-            (Act::StaleStart(..), _) => return Ok(()),
+            (Act::Request(_, Effect::StaleStart, _), _) => return Ok(()),
             (Act::Down | Act::Release(_), _) => {
                 if cell.act == Act::Down {
                     self.running = None;
@@ -267,8 +267,8 @@ impl Run<'_> {
                 self.observed.hits += 1;
                 return Ok(());
             }
-            (Act::Recipe(..) | Act::Forbidden(_), Steps::All) => ("Fault", last),
-            (Act::Held(_), _) => ("Gate", last.min(step + 1)),
+            (Act::Recipe(..) | Act::Request(_, Effect::Forbidden, _), Steps::All) => ("Fault", last),
+            (Act::Request(_, Effect::Late, _), _) => ("Gate", last.min(step + 1)),
             _ => ("Fault", step),
         };
         if self.effect.is_none() {
@@ -448,7 +448,7 @@ impl Run<'_> {
         let Some(performing) = performing else { return Ok(()) };
         let is_blocked = tokio::time::timeout(limits::STEP_BLOCKED, performing.ended()).await.is_err();
         match self.cell().map(|cell| &cell.act).filter(|_| is_blocked) {
-            Some(Act::Held(_)) => {
+            Some(Act::Request(_, Effect::Late, _)) => {
                 if let Some(gate) = self.effect.take() {
                     self.end(gate).await?;
                 }
@@ -470,7 +470,7 @@ impl Run<'_> {
     /// Notes how the command has ended by itself. One that gives up since a request of its start fails shows nothing: it is
     /// started again, as by a Deployment.
     fn ended(&mut self, step: usize) {
-        if step == 0 && self.act(step).is_some_and(|act| matches!(act, Act::Request(..)) && !act.interrupts()) {
+        if step == 0 && matches!(self.act(step), Some(Act::Request(_, Effect::Fails | Effect::LosesResponse, _))) {
             self.endings.clear();
         }
         if let Some(ending) = self.endings.last() {
