@@ -6,7 +6,9 @@ use std::time::Duration;
 use base::clock;
 use clap::{Args, ValueEnum};
 use offline::findings::escapes::xml;
-use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, repetition, trial};
+use trials::trial::{
+    Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, quoted, repetition, trial,
+};
 
 use crate::runtime::{block_on, until_signalled};
 use crate::values::duration;
@@ -214,16 +216,6 @@ fn called() -> String {
     words.join(" ")
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// Progress on stderr.
 #[derive(Default)]
 struct TrialMeter {
@@ -246,17 +238,5 @@ impl TrialMeter {
 
     fn is_due(&self) -> bool {
         self.printed.is_none_or(|at| at.elapsed() >= limits::PROGRESS_INTERVAL)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_shells() {
-        for (word, want) in [("a-b/c.yaml", "a-b/c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
-            assert_eq!(quoted(word), want);
-        }
     }
 }

@@ -156,23 +156,22 @@ impl Differing<'_> {
             return;
         };
         let id = |item: &'a Value| item.str_at(&[key]);
-        let of_old: BTreeMap<&str, &Value> = old.iter().map(|item| (id(item), item)).collect();
-        let of_new: BTreeMap<&str, &Value> = new.iter().map(|item| (id(item), item)).collect();
+        let [of_old, of_new] = [old, new].map(|items| BTreeMap::from_iter(items.iter().map(|item| (id(item), item))));
         // few are left whose names differ between the runs
-        let left_old: Vec<&Value> = old.iter().filter(|item| !of_new.contains_key(id(item))).collect();
-        let left_new: Vec<&Value> = new.iter().filter(|item| !of_old.contains_key(id(item))).collect();
-        let is_of = |item: &'a Value, other: &'a Value| self.renamed.are_equal(id(item), id(other));
-        let renamed = |item: &'a Value| left_new.iter().copied().find(|other| is_of(item, other));
-        let pairs: Vec<_> =
-            old.iter().map(|item| (item, of_new.get(id(item)).copied().or_else(|| renamed(item)))).collect();
-        let added: Vec<_> =
-            left_new.iter().copied().filter(|other| !left_old.iter().any(|item| is_of(item, other))).collect();
+        let mut left: Vec<&Value> = new.iter().filter(|item| !of_old.contains_key(id(item))).collect();
+        let renamed = self.renamed;
         let mut part = |old: Option<&Value>, new: Option<&Value>| {
             let id = new.or(old).map(|item| item.str_at(&[key])).unwrap_or_default();
             self.within(&format!("[{key}={id}]"), "", old, new);
         };
-        pairs.into_iter().for_each(|(item, other)| part(Some(item), other));
-        added.into_iter().for_each(|other| part(None, Some(other)));
+        for item in old {
+            let same = of_new.get(id(item)).copied().or_else(|| {
+                let is_same = |other: &&Value| renamed.are_equal(id(item), other.str_at(&[key]));
+                Some(left.remove(left.iter().position(is_same)?))
+            });
+            part(Some(item), same);
+        }
+        left.into_iter().for_each(|other| part(None, Some(other)));
     }
 
     fn add(&mut self, old: Option<&Value>, new: Option<&Value>) {

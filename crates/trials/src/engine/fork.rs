@@ -10,7 +10,7 @@ use embed::{Value, Workspace, json};
 use super::command::{Command, RunningCommand};
 use super::error::Error;
 use super::files::Directory;
-use super::kinds::{Kinds, existing};
+use super::kinds::Kinds;
 use super::network::{Network, Reach};
 use super::writes::{OWN, Write};
 use crate::compare::{ObjectKey, Objects};
@@ -40,6 +40,7 @@ impl Fork {
     pub(super) async fn begin(workspace: Workspace, files: Arc<Directory>) -> Result<Fork, Error> {
         let kubeconfig = files.write(&format!("{}.kubeconfig", workspace.name()), &workspace.kubeconfig()?)?;
         let fork = Fork { workspace, kubeconfig, files };
+        // writes are recorded from the first report on
         fork.report().await?;
         Ok(fork)
     }
@@ -196,7 +197,11 @@ impl Fork {
             format!("?resourceVersion={}&resourceVersionMatch=Exact", now.str_at(&["metadata", "resourceVersion"]));
         let mut objects = Objects::new();
         for kind in self.kinds().await?.iter() {
-            let Some(mut list) = existing(&self.workspace, &(kind.path("", "") + &at)).await? else { continue };
+            let mut list = match self.workspace.get(&(kind.path("", "") + &at)).await {
+                // the kind is gone since discovery has named it
+                Err(error) if error.code() == Some(404) => continue,
+                list => list?,
+            };
             let Some(Value::Array(items)) = list.remove_at(&["items"]) else { continue };
             for mut object in items.into_iter().filter(|object| !is_maintained(object) && !is_lock(object)) {
                 // the items of a list have no kind
@@ -209,22 +214,14 @@ impl Fork {
         Ok(objects)
     }
 
-    /// What each client has done since the fork was made, or since it was forgotten: the `status` of a Report, with `writes`.
+    /// What each client has done since the last report: the `status` of a Report, with `writes`.
     pub async fn report(&self) -> Result<Value, Error> {
-        self.report_with(json!({"writes": true})).await
-    }
-
-    /// Reports, and forgets everything.
-    pub async fn report_and_forget(&self) -> Result<Value, Error> {
-        self.report_with(json!({"writes": true, "reset": true})).await
-    }
-
-    async fn report_with(&self, spec: Value) -> Result<Value, Error> {
+        let spec = json!({"writes": true, "reset": true});
         let mut report = self.workspace.testing("Report", "reports", "report", spec).await?;
         Ok(report.remove_at(&["status"]).unwrap_or_default())
     }
 
-    /// The writes of clients since the fork was made, in the order in which they have ended. What the server's own controllers do is not
+    /// The writes of clients since the last report, in the order in which they have ended. What the server's own controllers do is not
     /// among them.
     pub async fn writes(&self) -> Result<Vec<Write>, Error> {
         Ok(self.report().await?.items_at(&["writes"]).iter().map(Write::read).collect())

@@ -20,6 +20,19 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Reads a resource of a discovery document.
+    fn read(group: &str, base: &str, resource: &Value) -> Kind {
+        let (plural, dot) = (resource.str_at(&["resource"]), if group.is_empty() { "" } else { "." });
+        let names = resource.texts_at(&["shortNames"]).chain([resource.str_at(&["singularResource"])]);
+        Kind {
+            resource: format!("{plural}{dot}{group}"),
+            kind: resource.str_at(&["responseKind", "kind"]).to_owned(),
+            names: names.map(str::to_owned).collect(),
+            base: base.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+
     /// The path of a collection or, with a name, of an object.
     pub fn path(&self, namespace: &str, name: &str) -> String {
         let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
@@ -48,34 +61,21 @@ const LEFT_OUT: [&str; 2] = ["testing.pintle.dev", "workspaces.pintle.dev"];
 
 impl Kinds {
     pub async fn read(workspace: &Workspace) -> Result<Kinds, Error> {
-        let mut bases = vec!["/api/v1".to_owned()];
-        for group in workspace.get("/apis").await?.items_at(&["groups"]) {
-            if LEFT_OUT.contains(&group.str_at(&["name"])) {
-                continue;
-            }
-            let versions = group.items_at(&["versions"]).iter();
-            bases.extend(versions.map(|version| format!("/apis/{}", version.str_at(&["groupVersion"]))));
-        }
         let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
-        for base in bases {
-            let group = base.strip_prefix("/apis/").and_then(|version| version.split('/').next()).unwrap_or_default();
-            let Some(document) = existing(workspace, &base).await? else { continue };
-            for resource in document.items_at(&["resources"]) {
-                let plural = resource.str_at(&["name"]);
-                if plural.contains('/') || !resource.texts_at(&["verbs"]).any(|verb| verb == "list") {
-                    continue;
+        for root in ["/api", "/apis"] {
+            for group in workspace.discovery(root).await?.items_at(&["items"]) {
+                let name = group.str_at(&["metadata", "name"]);
+                let slash = if name.is_empty() { "" } else { "/" };
+                for version in group.items_at(&["versions"]).iter().filter(|_| !LEFT_OUT.contains(&name)) {
+                    let base = format!("{root}{slash}{name}/{}", version.str_at(&["version"]));
+                    for resource in version.items_at(&["resources"]) {
+                        if resource.texts_at(&["verbs"]).any(|verb| verb == "list") {
+                            let kind = Kind::read(name, &base, resource);
+                            // the preferred version comes first
+                            kinds.entry(kind.resource.clone()).or_insert(kind);
+                        }
+                    }
                 }
-                let dot = if group.is_empty() { "" } else { "." };
-                let names = resource.texts_at(&["shortNames"]).chain([resource.str_at(&["singularName"])]);
-                let kind = Kind {
-                    resource: format!("{plural}{dot}{group}"),
-                    kind: resource.str_at(&["kind"]).to_owned(),
-                    names: names.map(str::to_owned).collect(),
-                    base: base.clone(),
-                    plural: plural.to_owned(),
-                };
-                // the preferred version comes first
-                kinds.entry(kind.resource.clone()).or_insert(kind);
             }
         }
         Ok(Kinds(kinds.into_values().collect()))
@@ -90,14 +90,6 @@ impl Kinds {
         let called = || self.0.iter().filter(|kind| kind.is_called(name));
         let missing = || Error::Setup(format!("the source has no kind {name:?}: add its CRD as another source"));
         called().min_by_key(|kind| kind.resource.contains('.')).ok_or_else(missing)
-    }
-}
-
-/// The document at a path; `None` for a kind that is gone since discovery has named it, or whose CRD is not accepted.
-pub async fn existing(workspace: &Workspace, path: &str) -> Result<Option<Value>, Error> {
-    match workspace.get(path).await {
-        Err(error) if error.code() == Some(404) => Ok(None),
-        found => Ok(found.map(Some)?),
     }
 }
 

@@ -12,14 +12,10 @@ fn texts(list: &[String]) -> Value {
     list.iter().map(|text| Value::from(text.as_str())).collect()
 }
 
-/// Sets the fields that have a text.
-fn set_texts(value: &mut Value, fields: &[(&str, &str)]) {
-    let given = fields.iter().filter(|(_, text)| !text.is_empty());
-    given.for_each(|(field, text)| value.set_at(&[field], Value::from(*text)));
-}
-
 fn set_place(value: &mut Value, ObjectKey { resource, namespace, name }: &ObjectKey) {
-    set_texts(value, &[("resource", resource), ("namespace", namespace), ("name", name)]);
+    for (field, text) in [("resource", resource), ("namespace", namespace), ("name", name)] {
+        value.put_text(&[field], text);
+    }
 }
 
 impl Line {
@@ -35,7 +31,7 @@ impl Line {
         let mut value = json!({"action": (self.action.verb())});
         set_place(&mut value, &self.key);
         value.set_at(&["by"], texts(&self.by));
-        set_texts(&mut value, &[("reason", &self.reason)]);
+        value.put_text(&["reason"], &self.reason);
         value.set_at(&["fields"], self.fields.iter().map(field).collect());
         value
     }

@@ -481,7 +481,7 @@ impl Run<'_> {
 
     /// What the clients did since the last report.
     async fn noted(&mut self) -> Result<StepRecord, Error> {
-        let status = self.fork.report_and_forget().await?;
+        let status = self.fork.report().await?;
         for check in limits::COMPARED_FINDINGS {
             let count = status.items_at(&["agents"]).iter().map(|agent| agent.int_at(&["counts", check])).sum();
             self.observed.findings.insert(check.to_owned(), count);

@@ -8,11 +8,19 @@ use machinery::{Value, json};
 use super::cells::Cell;
 use super::rounds::{Finding, NotTried, Outcome, Verdict};
 
+/// A word as a shell reads it.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// The command line that repeats a cell, given how the trial was called.
 pub fn repetition(command: &str, cell: &Cell) -> String {
-    let id = cell.to_string();
-    let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
-    if is_plain { format!("{command} --cell {id}") } else { format!("{command} --cell '{id}'") }
+    format!("{command} --cell {}", quoted(&cell.to_string()))
 }
 
 impl Outcome {
@@ -96,5 +104,17 @@ impl Outcome {
                 "command": (repetition(command, &finding.cell))})
         });
         json!({"summary": (self.summary()), "findings": (findings.collect::<Value>()), "cells": (cells.collect::<Value>())})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_shells() {
+        for (word, want) in [("a-b/c.yaml", "a-b/c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(quoted(word), want);
+        }
     }
 }
