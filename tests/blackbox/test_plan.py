@@ -237,7 +237,9 @@ def test_errors_are_one_line(plan, tmp_path):
     ):
         error = plan(*arguments, code=2)
         assert why in error and len(error.splitlines()) == 1, error
-    assert "no objects are found in it" in plan("--delete=a/b", code=2, sources=[str(tmp_path / "missing.yaml")])
+    missing = str(tmp_path / "missing.yaml")
+    assert plan("--delete=a/b", code=2, sources=[missing]).count(missing) == 1
+    assert "no objects are found in it" in plan("--delete=a/b", code=2, sources=[str(tmp_path / "none")])
     assert "required arguments were not provided" in plan(code=2)
 
 
