@@ -164,6 +164,8 @@ def test_scenarios_that_cannot_run(trial, tmp_path):
         ((EXAMPLE, "--check", "objects.all(o, o.kind =="), "is no CEL expression: ERROR: "),
         ((EXAMPLE, "--client", "ticket", "--client", "nosuch"), 'no client begins with "nosuch": there are kubectl, ticket-controller'),
         ((EXAMPLE, "--cell", "1:nonsense"), "is not a cell"),
+        ((EXAMPLE, "--cell", "7:down"), "the cell 7:down needs more steps than the scenario has, 4: use an id that"),
+        ((EXAMPLE, "--progress", "nosuch"), "the sets are "),
         ((EXAMPLE, "--start", "echo it is broken; exit 3"), "has failed with exit status 3: it is broken"),
         ((EXAMPLE, "--start", "sleep 100", "--timeout", "1s"), "sleep 100 has sent no request within 1s"),
         ((EXAMPLE, "--steps", "exit 4"), "exit 4 has failed with exit status 4"),

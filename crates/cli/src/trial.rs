@@ -12,7 +12,7 @@ use trials::trial::{
 
 use crate::runtime::{block_on, until_signalled};
 use crate::values::duration;
-use crate::{limits, logs, sets};
+use crate::{limits, logs};
 
 /// Try what faults break in a controller: run a scenario again and again, with one disturbance each time.
 ///
@@ -116,13 +116,8 @@ pub const INCOMPLETE: u8 = 2;
 /// Runs the trial. Fails with a one-line message if it cannot run.
 pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
     let scenario = scenario(task)?;
-    let options = Options {
-        quiet: task.quiet,
-        timeout: task.timeout,
-        parallel: task.parallel,
-        cells: task.cell.clone(),
-        progress: sets::objects(&scenario.progress)?,
-    };
+    let options =
+        Options { quiet: task.quiet, timeout: task.timeout, parallel: task.parallel, cells: task.cell.clone() };
     let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
     let tried = async { trial(&scenario, &options, &mut progress).await.map_err(|error| error.to_string()) };

@@ -19,7 +19,7 @@ pub struct Cell {
 }
 
 /// The steps that are disturbed. Step 0 is the start of the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Steps {
     All,
     One(usize),
@@ -41,7 +41,7 @@ pub enum Act {
 }
 
 /// An edit by a user, to which a controller has to respond as it does at rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edit {
     Deletes,
     /// All labels are removed.
@@ -250,6 +250,14 @@ impl Act {
 impl Cell {
     fn new(step: usize, act: Act) -> Cell {
         Cell { steps: Steps::One(step), act, count: None }
+    }
+
+    /// The edit by a user, and its object.
+    pub fn edit(&self) -> Option<(Edit, &ObjectKey)> {
+        match &self.act {
+            Act::Edit(_, edit, object) => Some((*edit, object)),
+            _ => None,
+        }
     }
 
     /// Whether a step is disturbed.

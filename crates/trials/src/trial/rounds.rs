@@ -1,16 +1,17 @@
 //! A trial: runs without faults, then the cells, of which those that differ are repeated and shrunk.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
 use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
 use futures_util::stream::{FuturesOrdered, FuturesUnordered};
-use machinery::{Release, Text, Value};
-use tokio::sync::Semaphore;
+use machinery::{Release, Text};
+use tokio::sync::{OnceCell, Semaphore};
 
-use super::cells::{Act, Cell, generate, without_one_right};
+use super::cells::{Act, Cell, Steps, generate, without_one_right};
 use super::record::Record;
 use super::running::{Course, Observed, Setting, run};
 use super::scenario::{Permissions, Scenario};
@@ -29,14 +30,11 @@ pub struct Options {
     pub parallel: Option<usize>,
     /// The only cells to run, as they are, if there are any.
     pub cells: Vec<Cell>,
-    /// Progress objects of the servers.
-    pub progress: Vec<Value>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let (quiet, parallel, cells, progress) = Default::default();
-        Options { quiet, timeout: limits::STEP_TIMEOUT, parallel, cells, progress }
+        Options { quiet: None, timeout: limits::STEP_TIMEOUT, parallel: None, cells: vec![] }
     }
 }
 
@@ -172,6 +170,11 @@ pub async fn trial(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Error> {
     let began = clock::instant();
+    let steps = scenario.steps.len();
+    if let Some(cell) = options.cells.iter().find(|cell| matches!(cell.steps, Steps::One(step) if step > steps)) {
+        let why = format!("the cell {cell} needs more steps than the scenario has, {steps}");
+        return Err(Error::Setup(format!("{why}: use an id that a trial of this scenario has printed")));
+    }
     let (engine, prepared) = prepare(scenario, options, Release::default()).await?;
     let tried = async {
         let trial = Trial::begin(scenario, options, &prepared, progress).await?;
@@ -184,7 +187,7 @@ pub async fn trial(
 
 /// Starts a server, and makes the fork in which all runs begin.
 async fn prepare(scenario: &Scenario, options: &Options, release: Release) -> Result<(Engine, Fork), Error> {
-    let (sources, progress) = (scenario.from.clone(), options.progress.clone());
+    let (sources, progress) = (scenario.from.clone(), scenario.progress.clone());
     let settings = Settings { sources, progress, kubernetes_version: Some(release.to_string()) };
     let engine = Engine::start(&settings).await?;
     let prepared = engine.base().fork().await?;
@@ -289,7 +292,7 @@ impl<'a> Trial<'a> {
     }
 
     async fn run(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
-        let cells = self.cells(self.chosen(), progress).await?;
+        let cells = self.cells(&self.chosen(), progress).await?;
         self.setting.last_quiet = limits::LAST_QUIET_REPEATED;
         let mut outcome = Outcome { clean: self.duration, cells, ..Outcome::default() };
         self.find(&mut outcome, progress).await?;
@@ -309,7 +312,8 @@ impl<'a> Trial<'a> {
         cells
     }
 
-    async fn try_cell(&self, cell: &Cell) -> Result<Verdict, Error> {
+    /// Runs a cell. `rest` has the run in which its edit happens at rest, once there is one.
+    async fn try_cell(&self, cell: &Cell, rest: &OnceCell<Observed>) -> Result<Verdict, Error> {
         let setting = &self.setting;
         match &cell.act {
             Act::Release(release) => {
@@ -324,9 +328,9 @@ impl<'a> Trial<'a> {
                 engine.stop().await;
                 verdict
             }
-            Act::Edit(..) => match run(setting, Course::AtRest(cell)).await {
+            Act::Edit(..) => match rest.get_or_try_init(|| run(setting, Course::AtRest(cell))).await {
                 Ok(rest) if rest.hits == 0 => Ok(Verdict::NotTried(NotTried::HitNothing)),
-                Ok(rest) => disturbed(setting, &rest, cell).await,
+                Ok(rest) => disturbed(setting, rest, cell).await,
                 Err(error) => Ok(Verdict::Differs(vec![format!("already when the command is at rest: {error}")])),
             },
             _ => disturbed(setting, &self.clean, cell).await,
@@ -334,18 +338,23 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs cells until the budget is used up.
-    async fn cells(&self, cells: Vec<Cell>, progress: &mut dyn FnMut(Progress)) -> Result<Vec<(Cell, Verdict)>, Error> {
+    async fn cells(&self, cells: &[Cell], progress: &mut dyn FnMut(Progress)) -> Result<Vec<(Cell, Verdict)>, Error> {
         let (began, budget) = (clock::instant(), self.setting.scenario.budget);
         let of = cells.len();
-        let tried = async |(index, cell): (usize, Cell)| {
-            let _permit = self.permits.acquire().await;
-            let verdict = match budget.is_some_and(|budget| began.elapsed() >= budget) {
-                true => Verdict::NotTried(NotTried::BudgetUsedUp),
-                false => self.try_cell(&cell).await?,
-            };
-            Ok::<_, Error>((index, (cell, verdict)))
-        };
-        let mut running: FuturesUnordered<_> = cells.into_iter().enumerate().map(tried).collect();
+        // at rest, edits of one object are the same
+        let mut rests: BTreeMap<_, Arc<OnceCell<Observed>>> = BTreeMap::new();
+        let mut running = FuturesUnordered::new();
+        for (index, cell) in cells.iter().enumerate() {
+            let rest = rests.entry((cell.steps, cell.edit())).or_default().clone();
+            running.push(async move {
+                let _permit = self.permits.acquire().await;
+                let verdict = match budget.is_some_and(|budget| began.elapsed() >= budget) {
+                    true => Verdict::NotTried(NotTried::BudgetUsedUp),
+                    false => self.try_cell(cell, &rest).await?,
+                };
+                Ok::<_, Error>((index, (cell.clone(), verdict)))
+            });
+        }
         let (mut found, mut differ) = (vec![], 0);
         progress(Progress::Cells { done: 0, of, differ });
         while let Some(next) = running.next().await {
@@ -390,7 +399,7 @@ impl<'a> Trial<'a> {
     async fn shrink(&self, cells: Vec<Cell>) -> Result<Option<Finding>, Error> {
         let tried = async |cell: &Cell| {
             let _permit = self.permits.acquire().await;
-            self.try_cell(cell).await
+            self.try_cell(cell, &OnceCell::new()).await
         };
         let Some(mut cell) = cells.first().cloned() else { return Ok(None) };
         while self.options.cells.is_empty() {

@@ -147,7 +147,7 @@ impl Run<'_> {
     async fn all(&mut self) -> Result<(), Error> {
         let mut last = self.setting.scenario.steps.len();
         if let Course::AtRest(cell) | Course::Disturbed(cell, _) = self.course
-            && let (Act::Edit(..), Steps::One(step)) = (&cell.act, cell.steps)
+            && let (Some(_), Steps::One(step)) = (cell.edit(), cell.steps)
         {
             // later steps may need what the user has deleted
             last = step.min(last);
@@ -186,7 +186,11 @@ impl Run<'_> {
     async fn conclude(&mut self) -> Result<(), Error> {
         if self.setting.scenario.check.is_none() {
             self.noted().await?;
-            let quiet = self.patience.quiet.max(self.setting.last_quiet);
+            let mut quiet = self.setting.last_quiet;
+            // the quiet time of the first run is long, and has just passed
+            if self.setting.watches.is_some() {
+                quiet = quiet.max(self.patience.quiet);
+            }
             self.fork.settle(Patience { quiet, ..self.patience }).await?;
             self.noted().await?;
         }
@@ -235,9 +239,9 @@ impl Run<'_> {
             self.start_stale().await?;
         }
         if let Course::AtRest(cell) = self.course
-            && let (Act::Edit(_, edit, object), true) = (&cell.act, cell.disturbs(step))
+            && let Some((edit, object)) = cell.edit().filter(|_| cell.disturbs(step))
         {
-            self.edit(*edit, object).await?;
+            self.edit(edit, object).await?;
             self.settle().await?;
         }
         if let Some(effect) = self.effect.take_if(|effect| step >= effect.last) {
@@ -513,7 +517,7 @@ impl Run<'_> {
     async fn objects(&self) -> Result<Objects, Error> {
         let mut objects = self.fork.objects().await?;
         if let Course::AtRest(cell) | Course::Disturbed(cell, _) = self.course
-            && let Act::Edit(_, Edit::Unlabels, key) = &cell.act
+            && let Some((Edit::Unlabels, key)) = cell.edit()
             && let Some(object) = objects.get_mut(key)
         {
             object.remove_at(&["metadata", "labels"]);
