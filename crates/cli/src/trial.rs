@@ -154,7 +154,7 @@ fn junit(outcome: &Outcome, command: &str) -> String {
     for (cell, verdict) in &outcome.cells {
         let result = match verdict {
             Verdict::Same => String::new(),
-            Verdict::NotTried(why) => format!("<skipped message=\"{why}\"/>"),
+            Verdict::NotTried(why) => format!("<skipped message=\"{}\"/>", why.as_str()),
             Verdict::Differs(symptoms) => {
                 let (message, more) = (xml(&symptoms.join("; ")), xml(&repetition(command, cell)));
                 format!("<failure message=\"{message}\">{more}</failure>")

@@ -16,10 +16,13 @@ pub struct Kind {
     names: Vec<String>,
     /// The path of the version, such as `/apis/apps/v1`.
     base: String,
-    plural: String,
 }
 
 impl Kind {
+    fn plural(&self) -> &str {
+        self.resource.split('.').next().unwrap_or_default()
+    }
+
     /// Reads a resource of a discovery document.
     fn read(group: &str, base: &str, resource: &Value) -> Kind {
         let (plural, dot) = (resource.str_at(&["resource"]), if group.is_empty() { "" } else { "." });
@@ -29,7 +32,6 @@ impl Kind {
             kind: resource.str_at(&["responseKind", "kind"]).to_owned(),
             names: names.map(str::to_owned).collect(),
             base: base.to_owned(),
-            plural: plural.to_owned(),
         }
     }
 
@@ -37,13 +39,13 @@ impl Kind {
     pub fn path(&self, namespace: &str, name: &str) -> String {
         let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
         let slash = if name.is_empty() { "" } else { "/" };
-        format!("{}{place}/{}{slash}{name}", self.base, self.plural)
+        format!("{}{place}/{}{slash}{name}", self.base, self.plural())
     }
 
     /// Whether the kind can be named so: by kind, resource, singular or short name, with or without its group, in any case.
     fn is_called(&self, name: &str) -> bool {
         let group = self.resource.split_once('.').map_or("", |(_, group)| group);
-        let own = [&self.kind, &self.plural].into_iter().chain(&self.names);
+        let own = [&*self.kind, self.plural()].into_iter().chain(self.names.iter().map(String::as_str));
         own.filter(|own| !own.is_empty()).any(|own| {
             let rest =
                 name.get(..own.len()).filter(|begin| begin.eq_ignore_ascii_case(own)).map(|_| &name[own.len()..]);
@@ -104,7 +106,6 @@ mod tests {
             kind: kind.to_owned(),
             names: vec![kind.to_lowercase(), short.to_owned()],
             base: String::new(),
-            plural: resource.split('.').next().unwrap_or_default().to_owned(),
         };
         let kinds = Kinds(vec![
             kind("events.events.k8s.io", "Event", "ev"),

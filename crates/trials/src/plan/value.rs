@@ -28,7 +28,7 @@ impl Line {
             }
             change
         };
-        let mut value = json!({"action": (self.action.verb())});
+        let mut value = json!({"action": (self.action.as_str())});
         set_place(&mut value, &self.key);
         value.set_at(&["by"], texts(&self.by));
         value.put_text(&["reason"], &self.reason);
@@ -51,7 +51,7 @@ impl Plan {
     pub fn value(&self) -> Value {
         let mut summary = json!({});
         for action in Action::ALL {
-            summary.set_at(&[action.verb()], Value::from(self.count(action)));
+            summary.set_at(&[action.as_str()], Value::from(self.count(action)));
         }
         json!({
             "changes": (self.lines.iter().map(Line::value).collect::<Value>()),

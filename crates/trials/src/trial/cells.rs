@@ -40,30 +40,34 @@ pub enum Act {
     Release(Release),
 }
 
-/// An edit by a user, to which a controller has to respond as it does at rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Edit {
-    Deletes,
-    /// All labels are removed.
-    Unlabels,
+machinery::text_enum! {
+    /// An edit by a user, to which a controller has to respond as it does at rest.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Edit {
+        Deletes = "user-deletes",
+        /// All labels are removed.
+        Unlabels = "user-unlabels",
+    }
 }
 
-/// What happens to requests. A command that is killed is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    Fails,
-    LosesResponse,
-    KilledBeforeCommit,
-    KilledAfterCommit,
-    /// All are refused, as without the right to them.
-    Forbidden,
-    /// The watch ends before the event.
-    Ends,
-    Expires,
-    /// The events are held until the next step is over.
-    Late,
-    /// After the step, the command is started again, and first reads a cache that lacks changes.
-    StaleStart,
+machinery::text_enum! {
+    /// What happens to requests. A command that is killed is started again.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Effect {
+        Fails = "fails",
+        LosesResponse = "lost",
+        KilledBeforeCommit = "killed-before",
+        KilledAfterCommit = "killed-after",
+        /// All are refused, as without the right to them.
+        Forbidden = "forbidden",
+        /// The watch ends before the event.
+        Ends = "ends",
+        Expires = "expires",
+        /// The events are held until the next step is over.
+        Late = "late",
+        /// After the step, the command is started again, and first reads a cache that lacks changes.
+        StaleStart = "stale-start",
+    }
 }
 
 impl Effect {
@@ -77,24 +81,10 @@ impl Effect {
     }
 }
 
-/// The words of ids.
-const EFFECTS: [(&str, Effect); 9] = [
-    ("fails", Effect::Fails),
-    ("lost", Effect::LosesResponse),
-    ("killed-before", Effect::KilledBeforeCommit),
-    ("killed-after", Effect::KilledAfterCommit),
-    ("forbidden", Effect::Forbidden),
-    ("ends", Effect::Ends),
-    ("expires", Effect::Expires),
-    ("late", Effect::Late),
-    ("stale-start", Effect::StaleStart),
-];
-/// Those of reads and of writes.
+/// The effects on reads and on writes.
 const OF_READS: [Effect; 1] = [Effect::Fails];
 const OF_WRITES: [Effect; 4] =
     [Effect::Fails, Effect::LosesResponse, Effect::KilledBeforeCommit, Effect::KilledAfterCommit];
-const EDITS: [(&str, Edit); 2] = [("user-deletes", Edit::Deletes), ("user-unlabels", Edit::Unlabels)];
-
 const RECIPES: [&str; 6] =
     ["stale-reads", "missed-events", "lost-response", "throttled", "restarting-server", "flaky-watch"];
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
@@ -120,13 +110,13 @@ impl Act {
                 let mut rest: Vec<String> =
                     [Some(client), verb, Some(resource)].into_iter().flatten().map(Text::to_string).collect();
                 rest.extend(effect.is_numbered().then(|| number.to_string()));
-                (word_of(&EFFECTS, effect), rest)
+                (effect.as_str(), rest)
             }
             Act::Down => ("down", vec![]),
             Act::Recipe(recipe, seed) => ("recipe", vec![recipe.to_string(), seed.to_string()]),
             Act::Edit(RequestKind { client, verb, resource }, edit, object) => {
                 let object = format!("{}/{}/{}", object.resource, object.namespace, object.name);
-                (word_of(&EDITS, edit), vec![client.to_string(), verb.to_string(), resource.to_string(), object])
+                (edit.as_str(), vec![client.to_string(), verb.to_string(), resource.to_string(), object])
             }
             Act::Release(release) => ("release", vec![release.to_string()]),
         }
@@ -138,7 +128,7 @@ impl Act {
             let [client, verb, resource] = [client, verb, resource].map(Text::from);
             RequestKind { client, verb, resource }
         };
-        if let Some(effect) = named(&EFFECTS, word) {
+        if let Some(effect) = Effect::parse(word) {
             let (number, rest) = match rest {
                 [rest @ .., number] if effect.is_numbered() => (number.parse().ok()?, rest),
                 rest => (0, rest),
@@ -160,7 +150,7 @@ impl Act {
                 let mut parts = object.splitn(3, '/').map(Text::from);
                 let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
                 let object = ObjectKey { resource: of, namespace, name };
-                Act::Edit(kind(client, verb, resource), named(&EDITS, word)?, object)
+                Act::Edit(kind(client, verb, resource), Edit::parse(word)?, object)
             }
             _ => return None,
         })
@@ -442,15 +432,6 @@ pub fn without_one_right(record: &Record, clients: &[Text]) -> Vec<Cell> {
     let lacking = used.into_iter().filter(|kind| clients.contains(&kind.client));
     let act = |kind: &RequestKind| Act::Request(kind.clone(), Effect::Forbidden, 0);
     lacking.map(|kind| Cell { steps: Steps::All, act: act(kind), count: None }).collect()
-}
-
-/// The word for a value of a table.
-fn word_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
-    table.iter().find(|(_, one)| one == value).map_or("", |(word, _)| word)
-}
-
-fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    table.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
 }
 
 fn ordinal(number: u64) -> String {

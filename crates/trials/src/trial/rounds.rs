@@ -46,21 +46,14 @@ pub enum Verdict {
     NotTried(NotTried),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotTried {
-    HitNothing,
-    BudgetUsedUp,
-    /// It differed once, and in no repetition.
-    NotRepeatable,
-}
-
-impl std::fmt::Display for NotTried {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(match self {
-            NotTried::HitNothing => "hit nothing",
-            NotTried::BudgetUsedUp => "the budget was used up",
-            NotTried::NotRepeatable => "differed once, but not in repetitions that waited longer",
-        })
+machinery::text_enum! {
+    /// Why a cell counts as not tried.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum NotTried {
+        HitNothing = "hit nothing",
+        BudgetUsedUp = "the budget was used up",
+        /// It differed once, and in no repetition.
+        NotRepeatable = "differed once, but not in repetitions that waited longer",
     }
 }
 
@@ -69,9 +62,8 @@ impl std::fmt::Display for NotTried {
 pub struct Finding {
     pub cell: Cell,
     pub symptoms: Vec<String>,
-    /// How often it has shown so in as many repetitions.
+    /// The repetitions that have shown so.
     pub shown: usize,
-    pub repeated: usize,
     pub cells: Vec<Cell>,
 }
 
@@ -415,8 +407,7 @@ impl<'a> Trial<'a> {
                 symptoms = found;
             }
         }
-        let repeated = limits::REPETITIONS;
-        Ok((shown > 0).then_some(Finding { cell, symptoms, shown, repeated, cells }))
+        Ok((shown > 0).then_some(Finding { cell, symptoms, shown, cells }))
     }
 }
 
