@@ -165,6 +165,7 @@ def test_scenarios_that_cannot_run(trial, tmp_path):
         ((EXAMPLE, "--client", "ticket", "--client", "nosuch"), 'no client begins with "nosuch": there are kubectl, ticket-controller'),
         ((EXAMPLE, "--cell", "1:nonsense"), "is not a cell"),
         ((EXAMPLE, "--cell", "7:down"), "the cell 7:down needs more steps than the scenario has, 4: use an id that"),
+        ((EXAMPLE, "--cell", "1:lost:nosuch:create:configmaps:1"), 'no client begins with "nosuch": there are kubectl, ticket-controller'),
         ((EXAMPLE, "--progress", "nosuch"), "the sets are "),
         ((EXAMPLE, "--start", "echo it is broken; exit 3"), "has failed with exit status 3: it is broken"),
         ((EXAMPLE, "--start", "sleep 100", "--timeout", "1s"), "sleep 100 has sent no request within 1s"),

@@ -250,6 +250,14 @@ impl Cell {
         }
     }
 
+    /// The client whose requests are disturbed, if there is only one.
+    pub fn client(&self) -> Option<&Text> {
+        match &self.act {
+            Act::Request(kind, ..) | Act::Edit(kind, ..) => Some(&kind.client),
+            _ => None,
+        }
+    }
+
     /// Whether a step is disturbed.
     pub fn disturbs(&self, step: usize) -> bool {
         match self.steps {

@@ -255,6 +255,9 @@ impl<'a> Trial<'a> {
         if setting.clients.is_empty() {
             return Err(Error::Silent { command: scenario.start.clone(), within: options.timeout });
         }
+        // a cell of a client that does not exist would hit nothing
+        let of_cells: Vec<Text> = options.cells.iter().filter_map(Cell::client).cloned().collect();
+        clients(&of_cells, &clean.record)?;
         progress(Progress::Clean(2));
         let (began, ticks) = (clock::instant(), processor_ticks());
         let mut parallel = options.parallel.unwrap_or_else(|| limits::PARALLEL_PER_CORE * cores()).max(1);
