@@ -225,6 +225,7 @@ def test_errors_are_one_line(plan, tmp_path):
         (("-f", str(tmp_path / "text.yaml")), "text.yaml: a document is not an object with apiVersion and kind"),
         (("-f", str(tmp_path / "none")), f"no manifests are found in {tmp_path}/none"),
         (("--", "sh", "-c", "echo reason; exit 3"), "echo reason; exit 3 has failed with exit status 3: reason"),
+        (("--", "sh", "-c", r"printf 'panic: port\n\ngoroutine 1 [running]:\nmain.go:1\n'; exit 2"), "has failed with exit status 2: panic: port"),
         (("--", "/no/such/program"), "cannot run /no/such/program: No such file or directory"),
         (("--timeout=1s", "--", "sleep", "100"), "sleep 100 has sent no request within 1s: it must use the KUBECONFIG that it is given"),
         (("--quiet=3s", "--timeout=1s", "--delete=ns/old"), "not settled within 1s: "),
@@ -237,7 +238,9 @@ def test_errors_are_one_line(plan, tmp_path):
     ):
         error = plan(*arguments, code=2)
         assert why in error and len(error.splitlines()) == 1, error
-    assert "no objects are found in it" in plan("--delete=a/b", code=2, sources=[str(tmp_path / "missing.yaml")])
+    missing = str(tmp_path / "missing.yaml")
+    assert plan("--delete=a/b", code=2, sources=[missing]).count(missing) == 1
+    assert "no objects are found in it" in plan("--delete=a/b", code=2, sources=[str(tmp_path / "none")])
     assert "required arguments were not provided" in plan(code=2)
 
 

@@ -12,7 +12,7 @@ use trials::plan::{Changes, Detail, Plan, Runs};
 
 use crate::runtime::until_signalled;
 use crate::values::{duration, release};
-use crate::{envtest, limits, logs, sets};
+use crate::{envtest, limits, logs};
 
 /// The exit status of a plan with changes, and of one that cannot be made.
 const CHANGED: u8 = 1;
@@ -114,7 +114,7 @@ async fn made(task: PlanTask) -> Result<Plan, String> {
     let settings = Settings {
         sources: task.from,
         kubernetes_version: Some(task.kubernetes_version.to_string()),
-        progress: sets::objects(&task.progress)?,
+        progress: task.progress,
     };
     let engine = Engine::start(&settings).await.map_err(|error| error.to_string())?;
     let assets = engine.directory().join("assets");

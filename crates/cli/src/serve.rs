@@ -30,7 +30,7 @@ use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, captures, etcd, limits, logs, memory, scrub, sets};
+use crate::{accounts, captures, etcd, limits, logs, memory, scrub};
 
 /// Serves until a signal. Fails with a one-line message.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
@@ -73,7 +73,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         runtime,
         gates: feature_gates,
         compaction_interval: flags.etcd_compaction_interval,
-        progress: Progresses::new(flags.testing, sets::objects(&flags.progress)?),
+        progress: Progresses::new(flags.testing, embed::sets::objects(&flags.progress)?),
         testing: flags.testing,
         ..ApiConfig::default()
     };

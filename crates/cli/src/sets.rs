@@ -1,7 +1,6 @@
-//! The Progress objects of `--progress`, and `pintle progress`, which prints the sets that the program has.
+//! `pintle progress`: the sets of Progress objects that the program has.
 
 use clap::Args;
-use machinery::Value;
 
 use crate::logs;
 
@@ -18,21 +17,4 @@ pub fn print(task: &ProgressTask) -> Result<(), String> {
         Some(name) => logs::print(server::progress_set(name).unwrap_or_default().as_bytes()),
         None => logs::print(server::progress_sets().map(|name| format!("{name}\n")).collect::<String>().as_bytes()),
     }
-}
-
-/// The objects of sets and files. Fails with a one-line message.
-pub fn objects(given: &[String]) -> Result<Vec<Value>, String> {
-    let mut objects = vec![];
-    for name in given {
-        let found = match server::progress_set(name) {
-            Some(text) => server::read_progress(text.as_bytes()),
-            None => {
-                let known: Vec<&str> = server::progress_sets().collect();
-                let unread = |error| format!("{error}; the sets are {}", known.join(", "));
-                std::fs::read(name).map_err(unread).and_then(|text| server::read_progress(&text))
-            }
-        };
-        objects.extend(found.map_err(|why| format!("--progress {name}: {why}"))?);
-    }
-    Ok(objects)
 }

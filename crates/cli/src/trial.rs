@@ -6,11 +6,13 @@ use std::time::Duration;
 use base::clock;
 use clap::{Args, ValueEnum};
 use offline::findings::escapes::xml;
-use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, repetition, trial};
+use trials::trial::{
+    Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, quoted, repetition, trial,
+};
 
 use crate::runtime::{block_on, until_signalled};
 use crate::values::duration;
-use crate::{limits, logs, sets};
+use crate::{limits, logs};
 
 /// Try what faults break in a controller: run a scenario again and again, with one disturbance each time.
 ///
@@ -114,13 +116,8 @@ pub const INCOMPLETE: u8 = 2;
 /// Runs the trial. Fails with a one-line message if it cannot run.
 pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
     let scenario = scenario(task)?;
-    let options = Options {
-        quiet: task.quiet,
-        timeout: task.timeout,
-        parallel: task.parallel,
-        cells: task.cell.clone(),
-        progress: sets::objects(&scenario.progress)?,
-    };
+    let options =
+        Options { quiet: task.quiet, timeout: task.timeout, parallel: task.parallel, cells: task.cell.clone() };
     let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
     let tried = async { trial(&scenario, &options, &mut progress).await.map_err(|error| error.to_string()) };
@@ -157,7 +154,7 @@ fn junit(outcome: &Outcome, command: &str) -> String {
     for (cell, verdict) in &outcome.cells {
         let result = match verdict {
             Verdict::Same => String::new(),
-            Verdict::NotTried(why) => format!("<skipped message=\"{why}\"/>"),
+            Verdict::NotTried(why) => format!("<skipped message=\"{}\"/>", why.as_str()),
             Verdict::Differs(symptoms) => {
                 let (message, more) = (xml(&symptoms.join("; ")), xml(&repetition(command, cell)));
                 format!("<failure message=\"{message}\">{more}</failure>")
@@ -214,16 +211,6 @@ fn called() -> String {
     words.join(" ")
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// Progress on stderr.
 #[derive(Default)]
 struct TrialMeter {
@@ -246,17 +233,5 @@ impl TrialMeter {
 
     fn is_due(&self) -> bool {
         self.printed.is_none_or(|at| at.elapsed() >= limits::PROGRESS_INTERVAL)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_shells() {
-        for (word, want) in [("a-b/c.yaml", "a-b/c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
-            assert_eq!(quoted(word), want);
-        }
     }
 }

@@ -33,6 +33,8 @@ mod error;
 mod limits;
 mod manifests;
 mod service;
+#[doc(hidden)]
+pub mod sets;
 mod workspace;
 
 pub use clock::Clock;

@@ -29,6 +29,8 @@ pub(crate) const TESTING: &str = "testing.pintle.dev/v1alpha1";
 pub(crate) const MANAGER: &str = "pintle";
 
 const JSON: &str = "application/json";
+/// Media type of discovery in one document.
+const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -144,6 +146,15 @@ impl Workspace {
         self.send(Method::GET, path, "", None).await
     }
 
+    /// The discovery documents below `/api` or `/apis` in one, an APIGroupDiscoveryList.
+    ///
+    /// # Errors
+    ///
+    /// The API refuses it.
+    pub async fn discovery(&self, root: &str) -> Result<Value, Error> {
+        send(&self.api(), Method::GET, root, DISCOVERY, "", None).await
+    }
+
     /// Creates an object in the collection at a path.
     ///
     /// # Errors
@@ -211,7 +222,7 @@ impl Workspace {
         content_type: &str,
         body: Option<&Value>,
     ) -> Result<Value, Error> {
-        send(&self.api(), method, path, content_type, body).await
+        send(&self.api(), method, path, JSON, content_type, body).await
     }
 
     async fn apply_as(&self, object: &Value, known: &mut Kinds) -> Result<Value, Error> {
@@ -340,9 +351,16 @@ impl Fault {
 }
 
 /// Sends a request, and returns the object of its response.
-async fn send(api: &Api, method: Method, path: &str, content_type: &str, body: Option<&Value>) -> Result<Value, Error> {
+async fn send(
+    api: &Api,
+    method: Method,
+    path: &str,
+    accept: &str,
+    content_type: &str,
+    body: Option<&Value>,
+) -> Result<Value, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::new(error.to_string());
-    let mut request = Request::builder().method(method).uri(path).header(ACCEPT, JSON).header(USER_AGENT, MANAGER);
+    let mut request = Request::builder().method(method).uri(path).header(ACCEPT, accept).header(USER_AGENT, MANAGER);
     if !content_type.is_empty() {
         request = request.header(CONTENT_TYPE, content_type);
     }

@@ -97,10 +97,14 @@ impl Capture {
         match capture.objects.is_empty() && capture.logs.is_empty() {
             true => {
                 let lines = capture.problems.lines();
-                Err(format!(
-                    "{source}: no objects are found in it{}",
-                    lines.first().map_or(String::new(), |line| format!(" ({line})"))
-                ))
+                let line = lines.first().map_or("", String::as_str);
+                Err(match line.strip_prefix(&format!("{source}: ")) {
+                    // what is wrong with the source itself names it
+                    Some(why) if why.contains(source) => why.to_owned(),
+                    Some(why) => format!("{source}: no objects are found in it ({why})"),
+                    None if line.is_empty() => format!("{source}: no objects are found in it"),
+                    None => format!("{source}: no objects are found in it ({line})"),
+                })
             }
             false => Ok(capture),
         }

@@ -48,6 +48,9 @@ pub const HOSTS_MAX: usize = 1_000;
 /// Fields of an object that a plan shows without details.
 pub const FIELDS_SHOWN: usize = 10;
 
+/// Cells that were not tried which a text names, for each reason.
+pub const NOT_TRIED_SHOWN: usize = 10;
+
 /// Characters of the message of a refused request that a plan shows.
 pub const MESSAGE_SHOWN: usize = 300;
 

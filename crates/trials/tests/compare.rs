@@ -134,13 +134,16 @@ fn what_two_equal_runs_differ_in_is_noise() {
 }
 
 #[test]
-fn addresses_that_progress_assigns_are_no_difference() {
+fn assigned_addresses_and_empty_values_of_a_status_are_no_difference() {
     let found = |old: Value, new: Value| {
         lines(&objects(&[("a", "1", old)]), &objects(&[("a", "1", new)]), &Ignored::default()).len()
     };
     let reported = |ip: &str| json!({"status": {"podIP": (ip)}, "subsets": [{"ip": (ip)}]});
     assert_eq!(found(reported("10.128.0.1"), reported("198.18.0.2")), 0);
     assert_eq!(found(reported("10.1.0.1"), reported("10.1.0.2")), 1);
+    assert_eq!(found(json!({"status": {"canary": {}}}), json!({"status": {"list": []}})), 0);
+    assert_eq!(found(json!({"status": {}}), json!({})), 0);
+    assert_eq!(found(json!({"spec": {"emptyDir": {}}}), json!({"spec": {}})), 1);
     let wanted = |ip: &str| json!({"spec": {"ip": (ip)}});
     assert_eq!(found(wanted("10.128.0.1"), wanted("10.128.0.2")), 1);
 }

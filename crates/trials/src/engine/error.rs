@@ -21,8 +21,11 @@ pub enum Error {
     Refused(String),
 }
 
+/// The line that says why a command has ended: the panic of a Go program, which its stack follows, or the last one.
 fn last_line(output: &str) -> &str {
-    output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it has printed nothing").trim()
+    let is_panic = |line: &&str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
+    let last = || output.lines().rev().find(|line| !line.trim().is_empty());
+    output.lines().find(is_panic).or_else(last).unwrap_or("it has printed nothing").trim()
 }
 
 impl From<embed::Error> for Error {

@@ -10,7 +10,7 @@ use embed::{Value, Workspace, json};
 use super::command::{Command, RunningCommand};
 use super::error::Error;
 use super::files::Directory;
-use super::kinds::{Kinds, existing};
+use super::kinds::Kinds;
 use super::network::{Network, Reach};
 use super::writes::{OWN, Write};
 use crate::compare::{ObjectKey, Objects};
@@ -40,6 +40,7 @@ impl Fork {
     pub(super) async fn begin(workspace: Workspace, files: Arc<Directory>) -> Result<Fork, Error> {
         let kubeconfig = files.write(&format!("{}.kubeconfig", workspace.name()), &workspace.kubeconfig()?)?;
         let fork = Fork { workspace, kubeconfig, files };
+        // writes are recorded from the first report on
         fork.report().await?;
         Ok(fork)
     }
@@ -148,24 +149,16 @@ impl Fork {
     }
 
     /// Waits until nothing happens any more: no request is in flight, every watch has received everything, controllers of the server have
-    /// no work, and nothing but Leases has been written for the quiet time. Fails with what it waits for.
-    pub async fn settle(&self, patience: Patience) -> Result<(), Error> {
-        self.settle_with_gates(patience, "Await").await
-    }
-
-    /// As [`Fork::settle`], although a gate holds events.
-    pub async fn settle_held(&self, patience: Patience) -> Result<(), Error> {
-        self.settle_with_gates(patience, "Ignore").await
-    }
-
-    async fn settle_with_gates(&self, Patience { quiet, timeout }: Patience, held: &str) -> Result<(), Error> {
+    /// no work, and nothing but Leases has been written for the quiet time. Events that a Gate holds are not waited for. Fails with
+    /// what it waits for.
+    pub async fn settle(&self, Patience { quiet, timeout }: Patience) -> Result<(), Error> {
         let (began, mut rested) = (clock::instant(), Duration::ZERO);
         loop {
             // no request may last as long as quiet times and timeouts do
             let part = quiet.saturating_sub(rested).min(limits::SETTLE_SLICE);
             let left = timeout.saturating_sub(began.elapsed()).min(limits::SETTLE_SLICE + part);
             let text = |duration: Duration| format!("{}ms", duration.as_millis());
-            let spec = json!({"quiet": (text(part)), "timeout": (text(left)), "held": held});
+            let spec = json!({"quiet": (text(part)), "timeout": (text(left)), "held": "Ignore"});
             let settled = self.workspace.testing("Settle", "settles", "settle", spec).await?;
             let is_settled = settled.is_true_at(&["status", "settled"]);
             rested = if is_settled { rested + part } else { Duration::ZERO };
@@ -204,9 +197,15 @@ impl Fork {
             format!("?resourceVersion={}&resourceVersionMatch=Exact", now.str_at(&["metadata", "resourceVersion"]));
         let mut objects = Objects::new();
         for kind in self.kinds().await?.iter() {
-            let Some(mut list) = existing(&self.workspace, &(kind.path("", "") + &at)).await? else { continue };
+            let mut list = match self.workspace.get(&(kind.path("", "") + &at)).await {
+                // the kind is gone since discovery has named it
+                Err(error) if error.code() == Some(404) => continue,
+                list => list?,
+            };
             let Some(Value::Array(items)) = list.remove_at(&["items"]) else { continue };
-            for object in items.into_iter().filter(|object| !is_maintained(object) && !is_lock(object)) {
+            for mut object in items.into_iter().filter(|object| !is_maintained(object) && !is_lock(object)) {
+                // the items of a list have no kind
+                object.set_at(&["kind"], Value::from(kind.kind.as_str()));
                 let [namespace, name] = ["namespace", "name"].map(|field| object.str_at(&["metadata", field]).into());
                 let key = ObjectKey { resource: kind.resource.as_str().into(), namespace, name };
                 objects.insert(key, object);
@@ -215,22 +214,14 @@ impl Fork {
         Ok(objects)
     }
 
-    /// What each client has done since the fork was made, or since it was forgotten: the `status` of a Report, with `writes`.
+    /// What each client has done since the last report: the `status` of a Report, with `writes`.
     pub async fn report(&self) -> Result<Value, Error> {
-        self.report_with(json!({"writes": true})).await
-    }
-
-    /// Reports, and forgets everything.
-    pub async fn report_and_forget(&self) -> Result<Value, Error> {
-        self.report_with(json!({"writes": true, "reset": true})).await
-    }
-
-    async fn report_with(&self, spec: Value) -> Result<Value, Error> {
+        let spec = json!({"writes": true, "reset": true});
         let mut report = self.workspace.testing("Report", "reports", "report", spec).await?;
         Ok(report.remove_at(&["status"]).unwrap_or_default())
     }
 
-    /// The writes of clients since the fork was made, in the order in which they have ended. What the server's own controllers do is not
+    /// The writes of clients since the last report, in the order in which they have ended. What the server's own controllers do is not
     /// among them.
     pub async fn writes(&self) -> Result<Vec<Write>, Error> {
         Ok(self.report().await?.items_at(&["writes"]).iter().map(Write::read).collect())

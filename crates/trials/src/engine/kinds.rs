@@ -16,21 +16,36 @@ pub struct Kind {
     names: Vec<String>,
     /// The path of the version, such as `/apis/apps/v1`.
     base: String,
-    plural: String,
 }
 
 impl Kind {
+    fn plural(&self) -> &str {
+        self.resource.split('.').next().unwrap_or_default()
+    }
+
+    /// Reads a resource of a discovery document.
+    fn read(group: &str, base: &str, resource: &Value) -> Kind {
+        let (plural, dot) = (resource.str_at(&["resource"]), if group.is_empty() { "" } else { "." });
+        let names = resource.texts_at(&["shortNames"]).chain([resource.str_at(&["singularResource"])]);
+        Kind {
+            resource: format!("{plural}{dot}{group}"),
+            kind: resource.str_at(&["responseKind", "kind"]).to_owned(),
+            names: names.map(str::to_owned).collect(),
+            base: base.to_owned(),
+        }
+    }
+
     /// The path of a collection or, with a name, of an object.
     pub fn path(&self, namespace: &str, name: &str) -> String {
         let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
         let slash = if name.is_empty() { "" } else { "/" };
-        format!("{}{place}/{}{slash}{name}", self.base, self.plural)
+        format!("{}{place}/{}{slash}{name}", self.base, self.plural())
     }
 
     /// Whether the kind can be named so: by kind, resource, singular or short name, with or without its group, in any case.
     fn is_called(&self, name: &str) -> bool {
         let group = self.resource.split_once('.').map_or("", |(_, group)| group);
-        let own = [&self.kind, &self.plural].into_iter().chain(&self.names);
+        let own = [&*self.kind, self.plural()].into_iter().chain(self.names.iter().map(String::as_str));
         own.filter(|own| !own.is_empty()).any(|own| {
             let rest =
                 name.get(..own.len()).filter(|begin| begin.eq_ignore_ascii_case(own)).map(|_| &name[own.len()..]);
@@ -48,34 +63,21 @@ const LEFT_OUT: [&str; 2] = ["testing.pintle.dev", "workspaces.pintle.dev"];
 
 impl Kinds {
     pub async fn read(workspace: &Workspace) -> Result<Kinds, Error> {
-        let mut bases = vec!["/api/v1".to_owned()];
-        for group in workspace.get("/apis").await?.items_at(&["groups"]) {
-            if LEFT_OUT.contains(&group.str_at(&["name"])) {
-                continue;
-            }
-            let versions = group.items_at(&["versions"]).iter();
-            bases.extend(versions.map(|version| format!("/apis/{}", version.str_at(&["groupVersion"]))));
-        }
         let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
-        for base in bases {
-            let group = base.strip_prefix("/apis/").and_then(|version| version.split('/').next()).unwrap_or_default();
-            let Some(document) = existing(workspace, &base).await? else { continue };
-            for resource in document.items_at(&["resources"]) {
-                let plural = resource.str_at(&["name"]);
-                if plural.contains('/') || !resource.texts_at(&["verbs"]).any(|verb| verb == "list") {
-                    continue;
+        for root in ["/api", "/apis"] {
+            for group in workspace.discovery(root).await?.items_at(&["items"]) {
+                let name = group.str_at(&["metadata", "name"]);
+                let slash = if name.is_empty() { "" } else { "/" };
+                for version in group.items_at(&["versions"]).iter().filter(|_| !LEFT_OUT.contains(&name)) {
+                    let base = format!("{root}{slash}{name}/{}", version.str_at(&["version"]));
+                    for resource in version.items_at(&["resources"]) {
+                        if resource.texts_at(&["verbs"]).any(|verb| verb == "list") {
+                            let kind = Kind::read(name, &base, resource);
+                            // the preferred version comes first
+                            kinds.entry(kind.resource.clone()).or_insert(kind);
+                        }
+                    }
                 }
-                let dot = if group.is_empty() { "" } else { "." };
-                let names = resource.texts_at(&["shortNames"]).chain([resource.str_at(&["singularName"])]);
-                let kind = Kind {
-                    resource: format!("{plural}{dot}{group}"),
-                    kind: resource.str_at(&["kind"]).to_owned(),
-                    names: names.map(str::to_owned).collect(),
-                    base: base.clone(),
-                    plural: plural.to_owned(),
-                };
-                // the preferred version comes first
-                kinds.entry(kind.resource.clone()).or_insert(kind);
             }
         }
         Ok(Kinds(kinds.into_values().collect()))
@@ -93,14 +95,6 @@ impl Kinds {
     }
 }
 
-/// The document at a path; `None` for a kind that is gone since discovery has named it, or whose CRD is not accepted.
-pub async fn existing(workspace: &Workspace, path: &str) -> Result<Option<Value>, Error> {
-    match workspace.get(path).await {
-        Err(error) if error.code() == Some(404) => Ok(None),
-        found => Ok(found.map(Some)?),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +106,6 @@ mod tests {
             kind: kind.to_owned(),
             names: vec![kind.to_lowercase(), short.to_owned()],
             base: String::new(),
-            plural: resource.split('.').next().unwrap_or_default().to_owned(),
         };
         let kinds = Kinds(vec![
             kind("events.events.k8s.io", "Event", "ev"),

@@ -14,7 +14,7 @@ mod writes;
 use std::path::Path;
 use std::sync::Arc;
 
-use embed::{Server, Value};
+use embed::Server;
 
 pub use command::{Command, Ending, RunningCommand};
 pub use error::Error;
@@ -31,8 +31,8 @@ pub struct Settings {
     pub sources: Vec<String>,
     /// The release of Kubernetes to emulate, such as `1.36`, if it is not the newest.
     pub kubernetes_version: Option<String>,
-    /// Progress objects, which stand for kubelets and for the controllers of workloads.
-    pub progress: Vec<Value>,
+    /// Sets and files of Progress objects, which stand for kubelets and for the controllers of workloads.
+    pub progress: Vec<String>,
 }
 
 /// A server with the objects of sources, of which forks are made. It ends when this is dropped, or with [`Engine::stop`].
@@ -47,9 +47,10 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// A source has no objects, or the server cannot start.
+    /// A source has no objects, there is no such set of Progress objects, or the server cannot start.
     pub async fn start(settings: &Settings) -> Result<Engine, Error> {
-        let builder = Server::ephemeral().testing().port(0).controllers().progress(settings.progress.clone());
+        let progress = embed::sets::objects(&settings.progress).map_err(Error::Setup)?;
+        let builder = Server::ephemeral().testing().port(0).controllers().progress(progress);
         let builder = settings.sources.iter().fold(builder, |builder, source| builder.source(source));
         let builder = match &settings.kubernetes_version {
             Some(version) => builder.kubernetes_version(version),

@@ -34,19 +34,19 @@ use crate::compare::{FieldChange, ObjectKey};
 pub use run::{Changes, Runs, plan};
 pub use text::Detail;
 
-/// An effect on an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    Create,
-    Change,
-    /// It is deleted and created again.
-    Recreate,
-    Delete,
+machinery::text_enum! {
+    /// An effect on an object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Action {
+        Create = "create",
+        Change = "change",
+        /// It is deleted and created again.
+        Recreate = "recreate",
+        Delete = "delete",
+    }
 }
 
 impl Action {
-    pub const ALL: [Action; 4] = [Action::Create, Action::Change, Action::Recreate, Action::Delete];
-
     /// The sign that `terraform plan` has for it.
     pub fn sign(self) -> &'static str {
         match self {
@@ -54,15 +54,6 @@ impl Action {
             Action::Change => "~",
             Action::Recreate => "-/+",
             Action::Delete => "-",
-        }
-    }
-
-    pub fn verb(self) -> &'static str {
-        match self {
-            Action::Create => "create",
-            Action::Change => "change",
-            Action::Recreate => "recreate",
-            Action::Delete => "delete",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who changed an object, and why objects were deleted that no client deleted.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{Action, Line, Refusal};
 use crate::compare::{Change, Difference, LEFT_OUT, ObjectKey, Objects};
@@ -37,20 +37,16 @@ struct Cause<'a> {
 
 /// The objects that are gone, or are others of the same name.
 struct Gone<'a> {
-    keys: HashMap<&'a ObjectKey, &'a Difference>,
+    keys: HashSet<&'a ObjectKey>,
     uids: HashMap<&'a str, &'a ObjectKey>,
 }
 
 impl<'a> Gone<'a> {
     fn of(differences: &'a [Difference], old: &'a Objects) -> Gone<'a> {
-        let is_gone = |change: &Change| matches!(change, Change::Removed | Change::Recreated(_));
-        let keys: HashMap<_, _> = differences
-            .iter()
-            .filter(|difference| is_gone(&difference.change))
-            .map(|difference| (&difference.key, difference))
-            .collect();
+        let gone = differences.iter().filter(|one| matches!(one.change, Change::Removed | Change::Recreated(_)));
+        let keys: HashSet<_> = gone.map(|difference| &difference.key).collect();
         let uid = |key: &&'a ObjectKey| Some((old.get(*key)?.str_at(&["metadata", "uid"]), *key));
-        let uids = keys.keys().filter_map(uid).collect();
+        let uids = keys.iter().filter_map(uid).collect();
         Gone { keys, uids }
     }
 
@@ -58,7 +54,7 @@ impl<'a> Gone<'a> {
     fn cause(&self, key: &ObjectKey, old: &Objects) -> Option<Cause<'a>> {
         let find = |resource: &str, name: &str| {
             let key = ObjectKey { resource: resource.into(), namespace: "".into(), name: name.into() };
-            self.keys.get(&key).map(|found| &found.key)
+            self.keys.get(&key).copied()
         };
         if let Some(namespace) = find(NAMESPACES, &key.namespace) {
             return Some(Cause { reason: format!("deleted with namespace {}", key.namespace), because_of: namespace });
@@ -96,7 +92,7 @@ pub fn lines(differences: &[Difference], old: &Objects, new: &Objects, writes: &
         let (mut key, mut depth) = (key, 0);
         // owners may own each other
         while depth < differences.len() {
-            match cause_of(key).filter(|_| gone.keys.contains_key(key)) {
+            match cause_of(key).filter(|_| gone.keys.contains(key)) {
                 Some(cause) => (key, depth) = (cause.because_of, depth + 1),
                 None => break,
             }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use machinery::Text;
 
+use super::Plan;
 use super::reasons;
-use super::{Line, Plan};
 use crate::compare::{Ignored, Objects, compare};
 use crate::engine::{Command, Engine, Error, Fork, Patience, Reach, Write};
 use crate::limits;
@@ -47,20 +47,12 @@ impl Default for Changes {
 }
 
 /// A fork that has settled.
+#[derive(Default)]
 struct Settled {
     objects: Objects,
     writes: Vec<Write>,
     /// The hosts that the command has asked for.
     hosts: Vec<String>,
-}
-
-/// What happens without the change.
-struct Unchanged {
-    objects: Objects,
-    writes: Vec<Write>,
-    ignored: Ignored,
-    /// The uids of the objects that the forks began with.
-    kept: HashSet<Text>,
 }
 
 /// Returns what the changes would do.
@@ -77,13 +69,20 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
             Runs::Twice => changed(&origin, changes).await.map(Some),
         }
     };
-    let (unchanged, changed, again) = tokio::try_join!(unchanged(&origin, changes), changed(&origin, changes), again)?;
-    if changes.before.is_some() {
+    let (one, other) = (unchanged(&origin, changes), unchanged(&origin, changes));
+    let changed = changed(&origin, changes);
+    let (found, one, other, changed, again) = tokio::try_join!(origin.objects(), one, other, changed, again)?;
+    let kept: HashSet<Text> = found.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
+    let (mut unchanged, mut ignored) = (Settled { objects: found, ..Settled::default() }, Ignored::default());
+    // without controllers, nothing happens
+    if let (Some(one), Some(other)) = (one, other) {
         origin.delete().await?;
+        ignored.learn(&compare(&one.objects, &other.objects, &kept, &ignored));
+        unchanged = Settled { writes: [one.writes, other.writes].concat(), ..one };
     }
-    let Unchanged { objects, writes, ignored, kept } = unchanged;
-    let differences = compare(&objects, &changed.objects, &kept, &ignored);
-    let lines: Vec<Line> = reasons::lines(&differences, &objects, &changed.objects, &changed.writes);
+    let differences = compare(&unchanged.objects, &changed.objects, &kept, &ignored);
+    let lines = reasons::lines(&differences, &unchanged.objects, &changed.objects, &changed.writes);
+    let refused = reasons::refusals(&changed.writes, &unchanged.writes);
     let mut varying = vec![];
     if let Some(again) = again {
         let between = compare(&changed.objects, &again.objects, &kept, &ignored);
@@ -91,7 +90,7 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
     }
     let is_webhook = |resource: &str| resource.ends_with("webhookconfigurations.admissionregistration.k8s.io");
     let webhooks = changed.objects.keys().filter(|key| is_webhook(&key.resource)).map(ToString::to_string).collect();
-    Ok(Plan { lines, refused: reasons::refusals(&changed.writes, &writes), varying, webhooks, hosts: changed.hosts })
+    Ok(Plan { lines, refused, varying, webhooks, hosts: changed.hosts })
 }
 
 /// The state that is forked: the source, as the controllers of `before` leave it.
@@ -102,23 +101,13 @@ async fn origin(engine: &Engine, changes: &Changes) -> Result<Fork, Error> {
     Ok(fork)
 }
 
-async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error> {
-    let found = origin.objects().await?;
-    let kept = found.values().map(|object| Text::from(object.str_at(&["metadata", "uid"]))).collect();
-    let Some(before) = &changes.before else {
-        // without controllers, nothing happens
-        return Ok(Unchanged { objects: found, writes: vec![], ignored: Ignored::default(), kept });
-    };
-    let one = async || {
-        let fork = origin.fork().await?;
-        let settled = run(&fork, Some(before), changes).await?;
-        fork.delete().await?;
-        Ok::<_, Error>(settled)
-    };
-    let (first, second) = tokio::try_join!(one(), one())?;
-    let mut ignored = Ignored::default();
-    ignored.learn(&compare(&first.objects, &second.objects, &kept, &ignored));
-    Ok(Unchanged { objects: first.objects, writes: [first.writes, second.writes].concat(), ignored, kept })
+/// What the controllers of `before` do without the change, if there are any.
+async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Option<Settled>, Error> {
+    let Some(before) = &changes.before else { return Ok(None) };
+    let fork = origin.fork().await?;
+    let settled = run(&fork, Some(before), changes).await?;
+    fork.delete().await?;
+    Ok(Some(settled))
 }
 
 async fn changed(origin: &Fork, changes: &Changes) -> Result<Settled, Error> {

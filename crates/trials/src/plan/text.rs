@@ -62,7 +62,7 @@ impl fmt::Display for Refusal {
 impl Plan {
     /// The last line, such as `Plan: 1 to create, 2 to change, 0 to recreate, 0 to delete.`
     pub fn summary(&self) -> String {
-        let counts = Action::ALL.map(|action| format!("{} to {}", self.count(action), action.verb()));
+        let counts = Action::ALL.map(|action| format!("{} to {}", self.count(action), action.as_str()));
         let mut summary = match self.is_empty() {
             true => "No changes.".to_owned(),
             false => format!("Plan: {}.", counts.join(", ")),

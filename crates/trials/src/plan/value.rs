@@ -12,14 +12,10 @@ fn texts(list: &[String]) -> Value {
     list.iter().map(|text| Value::from(text.as_str())).collect()
 }
 
-/// Sets the fields that have a text.
-fn set_texts(value: &mut Value, fields: &[(&str, &str)]) {
-    let given = fields.iter().filter(|(_, text)| !text.is_empty());
-    given.for_each(|(field, text)| value.set_at(&[field], Value::from(*text)));
-}
-
 fn set_place(value: &mut Value, ObjectKey { resource, namespace, name }: &ObjectKey) {
-    set_texts(value, &[("resource", resource), ("namespace", namespace), ("name", name)]);
+    for (field, text) in [("resource", resource), ("namespace", namespace), ("name", name)] {
+        value.put_text(&[field], text);
+    }
 }
 
 impl Line {
@@ -32,10 +28,10 @@ impl Line {
             }
             change
         };
-        let mut value = json!({"action": (self.action.verb())});
+        let mut value = json!({"action": (self.action.as_str())});
         set_place(&mut value, &self.key);
         value.set_at(&["by"], texts(&self.by));
-        set_texts(&mut value, &[("reason", &self.reason)]);
+        value.put_text(&["reason"], &self.reason);
         value.set_at(&["fields"], self.fields.iter().map(field).collect());
         value
     }
@@ -55,7 +51,7 @@ impl Plan {
     pub fn value(&self) -> Value {
         let mut summary = json!({});
         for action in Action::ALL {
-            summary.set_at(&[action.verb()], Value::from(self.count(action)));
+            summary.set_at(&[action.as_str()], Value::from(self.count(action)));
         }
         json!({
             "changes": (self.lines.iter().map(Line::value).collect::<Value>()),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use machinery::{Release, Text, Value, json};
 
-use super::record::{Record, RequestKind, WatchKind, agents_of};
+use super::record::{Record, RequestKind, WATCH, agents_of};
 use crate::compare::{ObjectKey, Objects};
 
 /// A disturbance of a run.
@@ -19,7 +19,7 @@ pub struct Cell {
 }
 
 /// The steps that are disturbed. Step 0 is the start of the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Steps {
     All,
     One(usize),
@@ -28,58 +28,63 @@ pub enum Steps {
 /// A disturbance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Something happens at the n-th request for each object, or at the n-th of all if the command is killed.
+    /// Something happens to requests, or to the watch of a client on a resource. The number is that of the request or the event, for each
+    /// object, or among all if the command is killed; of a stale cache, that of the changes that it lacks; and 0 if there is none.
     Request(RequestKind, Effect, u64),
-    /// The watch ends or expires before the n-th event of each object.
-    Watch(WatchKind, WatchFault, u64),
-    /// The events of the watch are held until the next step is over.
-    Held(WatchKind),
     /// The command does not run during the step.
     Down,
-    /// After the step, the command is started again, and first reads a cache that lacks as many changes.
-    StaleStart(WatchKind, u64),
     Recipe(Text, u64),
-    /// The requests are refused, as without the right to them.
-    Forbidden(RequestKind),
     /// A user edits an object when the first such request has been committed, before the command goes on.
     Edit(RequestKind, Edit, ObjectKey),
     /// The server emulates another release of Kubernetes.
     Release(Release),
 }
 
-/// An edit by a user, to which a controller has to respond as it does at rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit {
-    Deletes,
-    /// All labels are removed.
-    Unlabels,
+machinery::text_enum! {
+    /// An edit by a user, to which a controller has to respond as it does at rest.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Edit {
+        Deletes = "user-deletes",
+        /// All labels are removed.
+        Unlabels = "user-unlabels",
+    }
 }
 
-/// What happens at a request. A command that is killed is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    Fails,
-    LosesResponse,
-    KilledBeforeCommit,
-    KilledAfterCommit,
+machinery::text_enum! {
+    /// What happens to requests. A command that is killed is started again.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Effect {
+        Fails = "fails",
+        LosesResponse = "lost",
+        KilledBeforeCommit = "killed-before",
+        KilledAfterCommit = "killed-after",
+        /// All are refused, as without the right to them.
+        Forbidden = "forbidden",
+        /// The watch ends before the event.
+        Ends = "ends",
+        Expires = "expires",
+        /// The events are held until the next step is over.
+        Late = "late",
+        /// After the step, the command is started again, and first reads a cache that lacks changes.
+        StaleStart = "stale-start",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchFault {
-    Ends,
-    Expires,
+impl Effect {
+    /// Whether it concerns a watch, or the list with which one begins.
+    fn is_of_watch(self) -> bool {
+        matches!(self, Effect::Ends | Effect::Expires | Effect::Late | Effect::StaleStart)
+    }
+
+    fn is_numbered(self) -> bool {
+        !matches!(self, Effect::Forbidden | Effect::Late)
+    }
 }
 
-/// The words of ids.
-const EFFECTS: [(&str, Effect); 4] = [
-    ("fails", Effect::Fails),
-    ("lost", Effect::LosesResponse),
-    ("killed-before", Effect::KilledBeforeCommit),
-    ("killed-after", Effect::KilledAfterCommit),
-];
-const WATCH_FAULTS: [(&str, WatchFault); 2] = [("ends", WatchFault::Ends), ("expires", WatchFault::Expires)];
-const EDITS: [(&str, Edit); 2] = [("user-deletes", Edit::Deletes), ("user-unlabels", Edit::Unlabels)];
-
+/// The effects on reads and on writes.
+const OF_READS: [Effect; 1] = [Effect::Fails];
+const OF_WRITES: [Effect; 4] =
+    [Effect::Fails, Effect::LosesResponse, Effect::KilledBeforeCommit, Effect::KilledAfterCommit];
 const RECIPES: [&str; 6] =
     ["stale-reads", "missed-events", "lost-response", "throttled", "restarting-server", "flaky-watch"];
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
@@ -97,26 +102,58 @@ const STALE_MAX: usize = 5;
 const HOLD: &str = "10m";
 
 impl Act {
+    /// The word of the id, and what follows it.
     fn words(&self) -> (&'static str, Vec<String>) {
-        let request = |kind: &RequestKind| [&kind.client, &kind.verb, &kind.resource].map(ToString::to_string).to_vec();
-        let watch = |kind: &WatchKind| vec![kind.client.to_string(), kind.resource.to_string()];
-        let and = |mut parts: Vec<String>, last: &dyn fmt::Display| {
-            parts.push(last.to_string());
-            parts
-        };
         match self {
-            Act::Request(kind, effect, nth) => (word_of(&EFFECTS, effect), and(request(kind), nth)),
-            Act::Watch(kind, fault, nth) => (word_of(&WATCH_FAULTS, fault), and(watch(kind), nth)),
-            Act::Held(kind) => ("late", watch(kind)),
+            Act::Request(RequestKind { client, verb, resource }, effect, number) => {
+                let verb = Some(verb).filter(|_| !effect.is_of_watch());
+                let mut rest: Vec<String> =
+                    [Some(client), verb, Some(resource)].into_iter().flatten().map(Text::to_string).collect();
+                rest.extend(effect.is_numbered().then(|| number.to_string()));
+                (effect.as_str(), rest)
+            }
             Act::Down => ("down", vec![]),
-            Act::StaleStart(kind, changes) => ("stale-start", and(watch(kind), changes)),
             Act::Recipe(recipe, seed) => ("recipe", vec![recipe.to_string(), seed.to_string()]),
-            Act::Forbidden(kind) => ("forbidden", request(kind)),
-            Act::Edit(kind, edit, ObjectKey { resource, namespace, name }) => {
-                (word_of(&EDITS, edit), and(request(kind), &format!("{resource}/{namespace}/{name}")))
+            Act::Edit(RequestKind { client, verb, resource }, edit, object) => {
+                let object = format!("{}/{}/{}", object.resource, object.namespace, object.name);
+                (edit.as_str(), vec![client.to_string(), verb.to_string(), resource.to_string(), object])
             }
             Act::Release(release) => ("release", vec![release.to_string()]),
         }
+    }
+
+    /// Reads what [`Act::words`] returns.
+    fn parse(word: &str, rest: &[&str]) -> Option<Act> {
+        let kind = |client: &str, verb: &str, resource: &str| {
+            let [client, verb, resource] = [client, verb, resource].map(Text::from);
+            RequestKind { client, verb, resource }
+        };
+        if let Some(effect) = Effect::parse(word) {
+            let (number, rest) = match rest {
+                [rest @ .., number] if effect.is_numbered() => (number.parse().ok()?, rest),
+                rest => (0, rest),
+            };
+            let kind = match rest {
+                [client, resource] if effect.is_of_watch() => kind(client, WATCH, resource),
+                [client, verb, resource] if !effect.is_of_watch() => kind(client, verb, resource),
+                _ => return None,
+            };
+            return Some(Act::Request(kind, effect, number));
+        }
+        Some(match (word, rest) {
+            ("down", []) => Act::Down,
+            ("recipe", [recipe, seed]) if RECIPES.contains(recipe) => Act::Recipe((*recipe).into(), seed.parse().ok()?),
+            ("release", [release]) => Act::Release(release.parse().ok()?),
+            (word, [client, verb, resource, object @ ..]) => {
+                // names of RBAC have colons
+                let object = object.join(":");
+                let mut parts = object.splitn(3, '/').map(Text::from);
+                let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+                let object = ObjectKey { resource: of, namespace, name };
+                Act::Edit(kind(client, verb, resource), Edit::parse(word)?, object)
+            }
+            _ => return None,
+        })
     }
 
     /// Whether the command is stopped at one request.
@@ -127,11 +164,11 @@ impl Act {
     /// The states that a disturbance makes the command meet. What shows the same with others has another cause.
     pub fn states(&self) -> &'static str {
         match self {
-            Act::Request(..) | Act::Forbidden(_) => "intermediate",
+            Act::Request(_, Effect::Late | Effect::StaleStart, _) => "stale",
+            Act::Request(_, effect, _) if !effect.is_of_watch() => "intermediate",
+            Act::Request(..) | Act::Down => "unobserved",
             Act::Edit(..) => "edited",
             Act::Release(_) => "emulated",
-            Act::Watch(..) | Act::Down => "unobserved",
-            Act::Held(_) | Act::StaleStart(..) => "stale",
             Act::Recipe(recipe, _) => match recipe.as_str() {
                 "stale-reads" => "stale",
                 "missed-events" | "flaky-watch" => "unobserved",
@@ -140,66 +177,61 @@ impl Act {
         }
     }
 
-    /// What is disturbed, and how, wherever that is.
+    /// What is disturbed, and how, wherever that is: the id without the number, the seed, the object or the release.
     pub fn target(&self) -> String {
         let (word, mut rest) = self.words();
-        // the number, the seed, the object or the release
-        if !matches!(self, Act::Held(_) | Act::Down | Act::Forbidden(_)) {
+        if !matches!(self, Act::Request(_, effect, _) if !effect.is_numbered()) {
             rest.pop();
         }
         format!("{word}:{}", rest.join(":"))
     }
 
-    /// The spec of the Fault, or of the Gate of [`Act::Held`], for the clients of the command.
+    /// The spec of the Fault, or of the Gate of [`Effect::Late`], for the clients of the command.
     pub fn spec(&self, clients: &[Text], count: Option<u64>) -> Value {
-        let matching = |client: &str, resource: &str| {
-            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-            json!({"userAgents": [(agents_of(client))], "groups": [group], "resources": [plural]})
+        let matching = |kind: &RequestKind| {
+            let (plural, group) = kind.resource.split_once('.').unwrap_or((&kind.resource, ""));
+            let mut matched =
+                json!({"userAgents": [(agents_of(&kind.client))], "groups": [group], "resources": [plural]});
+            if kind.verb != WATCH {
+                matched.set_at(&["verbs"], json!([(kind.verb.as_str())]));
+            }
+            matched
         };
-        let request = |kind: &RequestKind, effect: Value| {
-            let mut matched = matching(&kind.client, &kind.resource);
-            matched.set_at(&["verbs"], json!([(kind.verb.as_str())]));
-            json!({"match": matched, "effect": effect})
-        };
-        let watch = |kind: &WatchKind| matching(&kind.client, &kind.resource);
         let (mut spec, nth) = match self {
-            Act::Request(kind, effect, nth) => {
+            Act::Request(kind, effect, number) => {
+                let nth = match effect {
+                    Effect::Forbidden => None,
+                    Effect::StaleStart => Some(1),
+                    _ => Some(*number),
+                };
                 let effect = match effect {
                     Effect::Fails => json!({"error": {"code": 500}}),
                     Effect::LosesResponse => json!({"afterCommit": "Reset"}),
                     // once the process is gone, the fault is deleted, which ends the delay
                     Effect::KilledBeforeCommit => json!({"delay": HOLD, "connection": "Reset"}),
                     Effect::KilledAfterCommit => json!({"delay": HOLD}),
+                    Effect::Forbidden => json!({"error": {"code": 403}}),
+                    Effect::Ends => json!({"watch": "End"}),
+                    // what happens while the watch is silent is in no event that the client gets
+                    Effect::Expires => json!({"watch": "Expire", "delay": "300ms"}),
+                    Effect::StaleStart => json!({"stale": {"changes": (*number)}}),
+                    Effect::Late => return json!({"match": (matching(kind))}),
                 };
-                (request(kind, effect), Some(nth))
+                (json!({"match": (matching(kind)), "effect": effect}), nth)
             }
-            Act::Watch(kind, WatchFault::Ends, nth) => {
-                (json!({"match": (watch(kind)), "effect": {"watch": "End"}}), Some(nth))
-            }
-            // what happens while the watch is silent is in no event that the client gets
-            Act::Watch(kind, WatchFault::Expires, nth) => {
-                (json!({"match": (watch(kind)), "effect": {"watch": "Expire", "delay": "300ms"}}), Some(nth))
-            }
-            Act::Edit(kind, ..) => (request(kind, json!({"delay": HOLD})), Some(&1)),
-            Act::Held(kind) => return json!({"match": (watch(kind))}),
-            Act::Down | Act::Release(_) => return Value::Null,
-            Act::StaleStart(kind, changes) => {
-                let effect = json!({"stale": {"changes": (*changes)}});
-                (json!({"match": (watch(kind)), "when": {"nth": 1}, "effect": effect}), None)
-            }
+            Act::Edit(kind, ..) => (json!({"match": (matching(kind)), "effect": {"delay": HOLD}}), Some(1)),
             Act::Recipe(recipe, seed) => {
                 let agents: Value = clients.iter().map(|client| Value::from(agents_of(client))).collect();
                 let (recipe, when) = (recipe.as_str(), json!({"seed": (*seed)}));
                 (json!({"match": {"userAgents": agents}, "when": when, "recipe": recipe}), None)
             }
-            Act::Forbidden(kind) => (request(kind, json!({"error": {"code": 403}})), None),
+            Act::Down | Act::Release(_) => return Value::Null,
         };
-        if let Some(nth) = nth {
-            spec.set_at(&["when", "nth"], Value::from(*nth));
-        }
         let count = if self.interrupts() { Some(1) } else { count };
-        if let Some(count) = count {
-            spec.set_at(&["when", "count"], Value::from(count));
+        for (field, number) in [("nth", nth), ("count", count)] {
+            if let Some(number) = number {
+                spec.set_at(&["when", field], Value::from(number));
+            }
         }
         spec
     }
@@ -208,6 +240,22 @@ impl Act {
 impl Cell {
     fn new(step: usize, act: Act) -> Cell {
         Cell { steps: Steps::One(step), act, count: None }
+    }
+
+    /// The edit by a user, and its object.
+    pub fn edit(&self) -> Option<(Edit, &ObjectKey)> {
+        match &self.act {
+            Act::Edit(_, edit, object) => Some((*edit, object)),
+            _ => None,
+        }
+    }
+
+    /// The client whose requests are disturbed, if there is only one.
+    pub fn client(&self) -> Option<&Text> {
+        match &self.act {
+            Act::Request(kind, ..) | Act::Edit(kind, ..) => Some(&kind.client),
+            _ => None,
+        }
     }
 
     /// Whether a step is disturbed.
@@ -227,24 +275,23 @@ impl Cell {
     pub fn described(&self) -> String {
         let kind = |kind: &RequestKind| format!("{} {} by {}", kind.verb, kind.resource, kind.client);
         let what = match &self.act {
-            Act::Request(of, effect, nth) => {
-                let request = format!("{} {}", ordinal(*nth), kind(of));
+            Act::Request(of @ RequestKind { client, verb, resource }, effect, number) => {
+                let request = format!("{} {}", ordinal(*number), kind(of));
+                let watch = format!("the watch of {resource} by {client}");
                 match effect {
                     Effect::Fails => format!("{request} fails with 500"),
                     Effect::LosesResponse => format!("the response to the {request} is lost"),
                     Effect::KilledBeforeCommit => format!("killed before the {request}"),
                     Effect::KilledAfterCommit => format!("killed after the {request}"),
+                    Effect::Forbidden => format!("{client} may not {verb} {resource}"),
+                    Effect::Ends => format!("{watch} ends before the {} event", ordinal(*number)),
+                    Effect::Expires => format!("{watch} expires before the {} event", ordinal(*number)),
+                    Effect::Late => format!("events of {resource} reach {client} after the next step"),
+                    Effect::StaleStart => format!("started again, {client} lists {resource} as before the step"),
                 }
             }
-            Act::Watch(of, fault, nth) => {
-                let fault = word_of(&WATCH_FAULTS, fault);
-                format!("the watch of {} by {} {fault} before the {} event", of.resource, of.client, ordinal(*nth))
-            }
-            Act::Held(of) => format!("events of {} reach {} after the next step", of.resource, of.client),
             Act::Down => "the command is down".to_owned(),
-            Act::StaleStart(of, _) => format!("started again, {} lists {} as before the step", of.client, of.resource),
             Act::Recipe(recipe, seed) => format!("recipe {recipe}, seed {seed}"),
-            Act::Forbidden(of) => format!("{} may not {} {}", of.client, of.verb, of.resource),
             Act::Edit(of, edit, object) => {
                 let edit = if *edit == Edit::Deletes { "deletes" } else { "removes the labels of" };
                 format!("a user {edit} {object} right after the first {}", kind(of))
@@ -268,7 +315,10 @@ impl Cell {
                 return (0..=steps).map(|step| of(Steps::One(step), self.count)).collect();
             }
             (Act::Recipe(..), Steps::One(_)) => &[1, 2, 4, 8],
-            (Act::Request(..) | Act::Watch(..), Steps::One(_)) if !self.act.interrupts() => &[1],
+            (
+                Act::Request(_, Effect::Fails | Effect::LosesResponse | Effect::Ends | Effect::Expires, _),
+                Steps::One(_),
+            ) => &[1],
             _ => &[],
         };
         let fewer = counts.iter().filter(|count| self.count.is_none_or(|own| **count < own));
@@ -311,83 +361,45 @@ impl FromStr for Cell {
     }
 }
 
-impl Act {
-    fn parse(word: &str, rest: &[&str]) -> Option<Act> {
-        let request = |client: &str, verb: &str, resource: &str| RequestKind {
-            client: client.into(),
-            verb: verb.into(),
-            resource: resource.into(),
-        };
-        let watch = |client: &str, resource: &str| WatchKind { client: client.into(), resource: resource.into() };
-        Some(match (word, rest) {
-            ("down", []) => Act::Down,
-            ("late", [client, resource]) => Act::Held(watch(client, resource)),
-            ("stale-start", [client, resource, changes]) => {
-                Act::StaleStart(watch(client, resource), changes.parse().ok()?)
-            }
-            ("forbidden", [client, verb, resource]) => Act::Forbidden(request(client, verb, resource)),
-            ("recipe", [recipe, seed]) if RECIPES.contains(recipe) => Act::Recipe((*recipe).into(), seed.parse().ok()?),
-            ("release", [release]) => Act::Release(release.parse().ok()?),
-            (word, [client, resource, nth]) => {
-                Act::Watch(watch(client, resource), named(&WATCH_FAULTS, word)?, nth.parse().ok()?)
-            }
-            (word, [client, verb, resource, last @ ..]) => match (named(&EFFECTS, word), last) {
-                (Some(effect), [nth]) => Act::Request(request(client, verb, resource), effect, nth.parse().ok()?),
-                (None, object) => {
-                    let edit = named(&EDITS, word)?;
-                    // names of RBAC have colons
-                    let object = object.join(":");
-                    let mut parts = object.splitn(3, '/').map(Text::from);
-                    let (of, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-                    Act::Edit(request(client, verb, resource), edit, ObjectKey { resource: of, namespace, name })
-                }
-                _ => return None,
-            },
-            _ => return None,
-        })
-    }
-}
-
 /// The cells for a record and the objects after each step, in the order in which they are tried: what happens rarely comes
 /// first, since chance shows it least; releases, recipes and edits come after all first requests, and the n-th requests
 /// after them.
 pub fn generate(record: &Record, objects: &[Objects], clients: &[Text], seed: u64) -> Vec<Cell> {
     let mut ranked: Vec<((u64, u64), Cell)> = vec![];
-    let mut past: BTreeMap<&WatchKind, u64> = BTreeMap::new();
+    let mut past: BTreeMap<&RequestKind, u64> = BTreeMap::new();
     for (step, found) in record.0.iter().enumerate() {
-        let events = || found.events.iter().filter(|(kind, count)| **count > 0 && clients.contains(&kind.client));
+        let mut add = |rank, act| ranked.push((rank, Cell::new(step, act)));
+        let of = |kind: &RequestKind, effect, number| Act::Request(kind.clone(), effect, number);
+        let of_clients = |(kind, _): &(&RequestKind, &u64)| clients.contains(&kind.client);
+        let events = || found.events.iter().filter(of_clients).filter(|(_, count)| **count > 0);
         for (kind, count) in events() {
             let all = past.entry(kind).or_default();
             *all += count;
             if step > 0 {
                 // before the step, in its middle, and in the middle of the one before
                 let stale = (1..=(count + STALE_BEFORE).min(*all)).rev().take(STALE_MAX);
-                ranked.extend(
-                    stale.map(|changes| ((0, *count), Cell::new(step, Act::StaleStart(kind.clone(), changes)))),
-                );
+                stale.for_each(|changes| add((0, *count), of(kind, Effect::StaleStart, changes)));
             }
         }
         if step > 0 {
-            ranked.push(((0, 1), Cell::new(step, Act::Down)));
+            add((0, 1), Act::Down);
         }
-        for (kind, count) in found.requests.iter().filter(|(kind, _)| clients.contains(&kind.client)) {
+        for (kind, count) in found.requests.iter().filter(of_clients) {
+            let effects = match kind.verb.as_str() {
+                "get" | "list" => &OF_READS[..],
+                verb if WRITES.contains(&verb) => &OF_WRITES[..],
+                _ => &[],
+            };
             for nth in 1..=(*count).min(NTH_MAX) {
-                let mut add = |act| ranked.push((rank(nth, *count), Cell::new(step, act)));
-                let effects = match kind.verb.as_str() {
-                    "get" | "list" => &EFFECTS[..1],
-                    verb if WRITES.contains(&verb) => &EFFECTS[..],
-                    _ => &[],
-                };
-                effects.iter().for_each(|(_, effect)| add(Act::Request(kind.clone(), *effect, nth)));
+                effects.iter().for_each(|effect| add(rank(nth, *count), of(kind, *effect, nth)));
             }
         }
         for (kind, count) in events() {
             for nth in 1..=(*count).min(NTH_MAX) {
-                let mut add = |act| ranked.push((rank(nth, *count), Cell::new(step, act)));
-                add(Act::Watch(kind.clone(), WatchFault::Ends, nth));
-                add(Act::Watch(kind.clone(), WatchFault::Expires, nth));
+                add(rank(nth, *count), of(kind, Effect::Ends, nth));
+                add(rank(nth, *count), of(kind, Effect::Expires, nth));
                 if nth == 1 && step > 0 {
-                    add(Act::Held(kind.clone()));
+                    add(rank(nth, *count), of(kind, Effect::Late, 0));
                 }
             }
         }
@@ -426,16 +438,8 @@ pub fn generate(record: &Record, objects: &[Objects], clients: &[Text], seed: u6
 pub fn without_one_right(record: &Record, clients: &[Text]) -> Vec<Cell> {
     let used: BTreeSet<&RequestKind> = record.0.iter().flat_map(|step| step.requests.keys()).collect();
     let lacking = used.into_iter().filter(|kind| clients.contains(&kind.client));
-    lacking.map(|kind| Cell { steps: Steps::All, act: Act::Forbidden(kind.clone()), count: None }).collect()
-}
-
-/// The word for a value of a table.
-fn word_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
-    table.iter().find(|(_, one)| one == value).map_or("", |(word, _)| word)
-}
-
-fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    table.iter().find(|(word, _)| *word == name).map(|(_, value)| *value)
+    let act = |kind: &RequestKind| Act::Request(kind.clone(), Effect::Forbidden, 0);
+    lacking.map(|kind| Cell { steps: Steps::All, act: act(kind), count: None }).collect()
 }
 
 fn ordinal(number: u64) -> String {

@@ -26,4 +26,4 @@ pub use cells::{Act, Cell, Steps, generate, without_one_right};
 pub use record::{Record, StepRecord};
 pub use rounds::{Finding, NotTried, Options, Outcome, Progress, Verdict, trial};
 pub use scenario::{Check, Permissions, Scenario, Step};
-pub use shown::repetition;
+pub use shown::{quoted, repetition};

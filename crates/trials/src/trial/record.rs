@@ -7,6 +7,9 @@ use machinery::{Text, Value};
 use crate::compare::{LEFT_OUT, ObjectKey};
 use crate::engine::{OWN, Write};
 
+/// The verb of a watch, and of its events.
+pub const WATCH: &str = "watch";
+
 /// Requests of a client with a verb for a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKind {
@@ -16,18 +19,11 @@ pub struct RequestKind {
     pub resource: Text,
 }
 
-/// The watches of a client on a resource.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WatchKind {
-    pub client: Text,
-    pub resource: Text,
-}
-
 /// The requests and the events of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepRecord {
     pub requests: BTreeMap<RequestKind, u64>,
-    pub events: BTreeMap<WatchKind, u64>,
+    pub events: BTreeMap<RequestKind, u64>,
     /// The object that a client, of the command or of the step, wrote first with such requests.
     pub written: BTreeMap<RequestKind, ObjectKey>,
     /// The clients that hold a watch at the end of the step.
@@ -78,7 +74,7 @@ impl StepRecord {
             }
             for watch in agent.items_at(&["watches"]) {
                 let resource = watch.str_at(&["watch"]).split(' ').next().unwrap_or_default().into();
-                let kind = WatchKind { client: client.clone(), resource };
+                let kind = RequestKind { client: client.clone(), verb: WATCH.into(), resource };
                 *record.events.entry(kind).or_default() += number(watch, "events");
                 record.running += number(watch, "running");
                 record.started += number(watch, "started");

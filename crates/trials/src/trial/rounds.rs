@@ -1,18 +1,21 @@
 //! A trial: runs without faults, then the cells, of which those that differ are repeated and shrunk.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
-use futures_util::future::{join_all, try_join_all};
-use futures_util::{StreamExt as _, stream};
-use machinery::{Release, Text, Value};
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use futures_util::stream::{FuturesOrdered, FuturesUnordered};
+use machinery::{Release, Text};
+use tokio::sync::{OnceCell, Semaphore};
 
-use super::cells::{Act, Cell, generate, without_one_right};
+use super::cells::{Act, Cell, Steps, generate, without_one_right};
 use super::record::Record;
-use super::running::{Course, Observed, Pace, Setting, run};
+use super::running::{Course, Observed, Setting, run};
 use super::scenario::{Permissions, Scenario};
-use crate::compare::compare;
+use crate::compare::{Ignored, compare};
 use crate::engine::{Engine, Error, Fork, Patience, Settings};
 use crate::limits;
 
@@ -27,14 +30,11 @@ pub struct Options {
     pub parallel: Option<usize>,
     /// The only cells to run, as they are, if there are any.
     pub cells: Vec<Cell>,
-    /// Progress objects of the servers.
-    pub progress: Vec<Value>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let (quiet, parallel, cells, progress) = Default::default();
-        Options { quiet, timeout: limits::STEP_TIMEOUT, parallel, cells, progress }
+        Options { quiet: None, timeout: limits::STEP_TIMEOUT, parallel: None, cells: vec![] }
     }
 }
 
@@ -46,21 +46,14 @@ pub enum Verdict {
     NotTried(NotTried),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NotTried {
-    HitNothing,
-    BudgetUsedUp,
-    /// It differed once, and in no repetition.
-    NotRepeatable,
-}
-
-impl std::fmt::Display for NotTried {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(match self {
-            NotTried::HitNothing => "hit nothing",
-            NotTried::BudgetUsedUp => "the budget was used up",
-            NotTried::NotRepeatable => "differed once, but not in repetitions that waited longer",
-        })
+machinery::text_enum! {
+    /// Why a cell counts as not tried.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum NotTried {
+        HitNothing = "hit nothing",
+        BudgetUsedUp = "the budget was used up",
+        /// It differed once, and in no repetition.
+        NotRepeatable = "differed once, but not in repetitions that waited longer",
     }
 }
 
@@ -69,9 +62,8 @@ impl std::fmt::Display for NotTried {
 pub struct Finding {
     pub cell: Cell,
     pub symptoms: Vec<String>,
-    /// How often it has shown so in as many repetitions.
+    /// The repetitions that have shown so.
     pub shown: usize,
-    pub repeated: usize,
     pub cells: Vec<Cell>,
 }
 
@@ -170,15 +162,24 @@ pub async fn trial(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, Error> {
     let began = clock::instant();
+    let steps = scenario.steps.len();
+    if let Some(cell) = options.cells.iter().find(|cell| matches!(cell.steps, Steps::One(step) if step > steps)) {
+        let why = format!("the cell {cell} needs more steps than the scenario has, {steps}");
+        return Err(Error::Setup(format!("{why}: use an id that a trial of this scenario has printed")));
+    }
     let (engine, prepared) = prepare(scenario, options, Release::default()).await?;
-    let outcome = Trial { scenario, options, prepared }.run(progress).await;
+    let tried = async {
+        let trial = Trial::begin(scenario, options, &prepared, progress).await?;
+        trial.run(progress).await
+    };
+    let outcome = tried.await;
     engine.stop().await;
     outcome.map(|outcome| Outcome { elapsed: began.elapsed(), ..outcome })
 }
 
 /// Starts a server, and makes the fork in which all runs begin.
 async fn prepare(scenario: &Scenario, options: &Options, release: Release) -> Result<(Engine, Fork), Error> {
-    let (sources, progress) = (scenario.from.clone(), options.progress.clone());
+    let (sources, progress) = (scenario.from.clone(), scenario.progress.clone());
     let settings = Settings { sources, progress, kubernetes_version: Some(release.to_string()) };
     let engine = Engine::start(&settings).await?;
     let prepared = engine.base().fork().await?;
@@ -208,58 +209,69 @@ fn are_mostly_idle_since(before: &[u64]) -> bool {
     idle > 0 && 2 * idle >= passed.iter().sum()
 }
 
+/// A trial after the runs without faults.
 struct Trial<'a> {
-    scenario: &'a Scenario,
     options: &'a Options,
-    prepared: Fork,
+    setting: Setting<'a>,
+    clean: Observed,
+    /// The duration of the second runs without faults.
+    duration: Duration,
+    /// Limits the cells that run at the same time.
+    permits: Semaphore,
 }
 
-impl Trial<'_> {
-    async fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
-        let seed = self.scenario.seed.unwrap_or(1);
-        let first = self.options.quiet.unwrap_or(limits::FIRST_QUIET);
-        let pace = Pace {
-            quiets: vec![first; self.scenario.steps.len() + 1],
+impl<'a> Trial<'a> {
+    /// Runs the scenario without faults, and learns from it.
+    async fn begin(
+        scenario: &'a Scenario,
+        options: &'a Options,
+        prepared: &'a Fork,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Trial<'a>, Error> {
+        let first = options.quiet.unwrap_or(limits::FIRST_QUIET);
+        let base = prepared.objects().await?;
+        let mut setting = Setting {
+            scenario,
+            prepared,
+            quiets: vec![first; scenario.steps.len() + 1],
             last_quiet: limits::LAST_QUIET,
-            timeout: self.options.timeout,
+            timeout: options.timeout,
             watches: None,
-            parallel: self.options.parallel.unwrap_or_else(|| limits::PARALLEL_PER_CORE * cores()).max(1),
+            clients: vec![],
+            seed: scenario.seed.unwrap_or(1),
+            kept: base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect(),
+            ignored: Ignored::default(),
         };
-        let (clients, kept, ignored) = Default::default();
-        let (scenario, prepared) = (self.scenario, &self.prepared);
-        let mut setting = Setting { scenario, prepared, pace, clients, seed, kept, ignored };
         progress(Progress::Clean(1));
-        let mut clean = self.clean(&setting).await?;
-        let times = |active: &[Duration], times: u32| match self.options.quiet {
+        let mut clean = undisturbed(&setting).await?;
+        let times = |active: &[Duration], times: u32| match options.quiet {
             Some(given) => vec![given; active.len()],
             None => quiets(active, times, first),
         };
         // the cells disturb each other
-        setting.pace.quiets = times(&clean.active, 6);
-        setting.pace.watches = clean.record.0.first().map(|start| start.running);
-        setting.clients = self.clients(&clean.record)?;
+        setting.quiets = times(&clean.active, 6);
+        setting.watches = clean.record.0.first().map(|start| start.running);
+        setting.clients = clients(&scenario.clients, &clean.record)?;
         if setting.clients.is_empty() {
-            let command = self.scenario.start.clone();
-            return Err(Error::Silent { command, within: self.options.timeout });
+            return Err(Error::Silent { command: scenario.start.clone(), within: options.timeout });
         }
+        // a cell of a client that does not exist would hit nothing
+        let of_cells: Vec<Text> = options.cells.iter().filter_map(Cell::client).cloned().collect();
+        clients(&of_cells, &clean.record)?;
         progress(Progress::Clean(2));
-        let (second_began, ticks) = (clock::instant(), processor_ticks());
-        let together = match self.options.cells.len() {
-            0 => setting.pace.parallel,
-            few => setting.pace.parallel.min(few * limits::REPETITIONS),
+        let (began, ticks) = (clock::instant(), processor_ticks());
+        let mut parallel = options.parallel.unwrap_or_else(|| limits::PARALLEL_PER_CORE * cores()).max(1);
+        let together = match options.cells.len() {
+            0 => parallel,
+            few => parallel.min(few * limits::REPETITIONS),
         };
-        let others = try_join_all((0..together).map(|_| self.clean(&setting))).await?;
-        let duration = second_began.elapsed();
-        if self.options.parallel.is_none() && are_mostly_idle_since(&ticks) {
-            setting.pace.parallel *= 2;
+        let others = try_join_all((0..together).map(|_| undisturbed(&setting))).await?;
+        let duration = began.elapsed();
+        if options.parallel.is_none() && are_mostly_idle_since(&ticks) {
+            parallel *= 2;
         }
-        for (step, active) in clean.active.iter_mut().enumerate() {
-            *active = others.iter().filter_map(|other| other.active.get(step).copied()).fold(*active, Duration::max);
-        }
-        setting.pace.quiets = times(&clean.active, 2);
-        let base = self.prepared.objects().await?;
-        setting.kept = base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
         for other in others {
+            clean.active.iter_mut().zip(&other.active).for_each(|(most, active)| *most = (*most).max(*active));
             clean.created.retain(|key, count| other.created.get(key) == Some(count));
             for (check, count) in other.findings {
                 let most = clean.findings.entry(check).or_default();
@@ -270,133 +282,96 @@ impl Trial<'_> {
                 setting.ignored.learn(&differences);
             }
         }
-        let cells = self.chosen(&clean, &setting.clients);
-        let tried = self.cells(&setting, &clean, &cells, progress).await?;
-        let mut outcome = Outcome { clean: duration, cells: tried, ..Outcome::default() };
-        setting.pace.last_quiet = limits::LAST_QUIET_REPEATED;
-        self.find(&setting, &clean, &mut outcome, progress).await?;
+        setting.quiets = times(&clean.active, 2);
+        Ok(Trial { options, setting, clean, duration, permits: Semaphore::new(parallel) })
+    }
+
+    async fn run(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
+        let cells = self.cells(&self.chosen(), progress).await?;
+        self.setting.last_quiet = limits::LAST_QUIET_REPEATED;
+        let mut outcome = Outcome { clean: self.duration, cells, ..Outcome::default() };
+        self.find(&mut outcome, progress).await?;
         Ok(outcome)
     }
 
-    /// The clients to disturb: those of the command, or all that begin as they were given.
-    fn clients(&self, record: &Record) -> Result<Vec<Text>, Error> {
-        let given = &self.scenario.clients;
-        if given.is_empty() {
-            return Ok(record.clients().into_iter().collect());
-        }
-        let seen = record.all_clients();
-        let begins = |client: &Text, given: &Text| client.starts_with(given.as_str());
-        if let Some(unknown) = given.iter().find(|given| !seen.iter().any(|client| begins(client, given))) {
-            let seen: Vec<&str> = seen.iter().map(Text::as_str).collect();
-            return Err(Error::Setup(format!("no client begins with {unknown:?}: there are {}", seen.join(", "))));
-        }
-        Ok(seen.into_iter().filter(|client| given.iter().any(|given| begins(client, given))).collect())
-    }
-
-    /// The cells that were asked for, or those for a run without faults.
-    fn chosen(&self, clean: &Observed, clients: &[Text]) -> Vec<Cell> {
+    /// The cells that were asked for, or those for the run without faults.
+    fn chosen(&self) -> Vec<Cell> {
         if !self.options.cells.is_empty() {
             return self.options.cells.clone();
         }
-        let Observed { record, objects, .. } = clean;
-        let mut cells = generate(record, objects, clients, self.scenario.seed.unwrap_or(1));
-        if self.scenario.permissions == Permissions::MinusOne {
-            cells.splice(0..0, without_one_right(record, clients));
+        let Setting { scenario, clients, seed, .. } = &self.setting;
+        let mut cells = generate(&self.clean.record, &self.clean.objects, clients, *seed);
+        if scenario.permissions == Permissions::MinusOne {
+            cells.splice(0..0, without_one_right(&self.clean.record, clients));
         }
         cells
     }
 
-    /// A run without faults, in which everything must work.
-    async fn clean(&self, setting: &Setting<'_>) -> Result<Observed, Error> {
-        let seen = run(setting, Course::Clean).await?;
-        match seen.symptoms.first() {
-            None => Ok(seen),
-            Some(symptom) => Err(Error::Setup(format!("without faults, {}{}", step_name(symptom.step), symptom.text))),
-        }
-    }
-
-    async fn try_cell(&self, setting: &Setting<'_>, clean: &Observed, cell: &Cell) -> Result<Verdict, Error> {
+    /// Runs a cell. `rest` has the run in which its edit happens at rest, once there is one.
+    async fn try_cell(&self, cell: &Cell, rest: &OnceCell<Observed>) -> Result<Verdict, Error> {
+        let setting = &self.setting;
         match &cell.act {
             Act::Release(release) => {
-                let (engine, prepared) = prepare(self.scenario, self.options, *release).await?;
+                let (engine, prepared) = prepare(setting.scenario, self.options, *release).await?;
                 // uids of another server are others
                 let kept = HashSet::new();
                 let mut setting = Setting { prepared: &prepared, kept, ..setting.clone() };
-                let (old, new) = (self.prepared.objects().await?, prepared.objects().await?);
+                let (old, new) = (self.setting.prepared.objects().await?, prepared.objects().await?);
                 let initial = compare(&old, &new, &setting.kept, &setting.ignored);
                 setting.ignored.learn(&initial);
-                let verdict = self.disturbed(&setting, clean, cell).await;
+                let verdict = disturbed(&setting, &self.clean, cell).await;
                 engine.stop().await;
                 verdict
             }
-            Act::Edit(..) => match run(setting, Course::AtRest(cell)).await {
+            Act::Edit(..) => match rest.get_or_try_init(|| run(setting, Course::AtRest(cell))).await {
                 Ok(rest) if rest.hits == 0 => Ok(Verdict::NotTried(NotTried::HitNothing)),
-                Ok(rest) => self.disturbed(setting, &rest, cell).await,
+                Ok(rest) => disturbed(setting, rest, cell).await,
                 Err(error) => Ok(Verdict::Differs(vec![format!("already when the command is at rest: {error}")])),
             },
-            _ => self.disturbed(setting, clean, cell).await,
+            _ => disturbed(setting, &self.clean, cell).await,
         }
     }
 
-    /// Compares a run with a disturbance with one without it.
-    async fn disturbed(&self, setting: &Setting<'_>, clean: &Observed, cell: &Cell) -> Result<Verdict, Error> {
-        let seen = run(setting, Course::Disturbed(cell, &clean.objects)).await?;
-        let differences = differences(clean, &seen, self.scenario.check.is_some());
-        Ok(match differences.is_empty() {
-            _ if seen.hits == 0 => Verdict::NotTried(NotTried::HitNothing),
-            true => Verdict::Same,
-            false => Verdict::Differs(differences),
-        })
-    }
-
     /// Runs cells until the budget is used up.
-    async fn cells(
-        &self,
-        setting: &Setting<'_>,
-        clean: &Observed,
-        cells: &[Cell],
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<(Cell, Verdict)>, Error> {
-        let (began, budget) = (clock::instant(), self.scenario.budget);
-        let tried = |(index, cell): (usize, Cell)| async move {
-            let is_over = budget.is_some_and(|budget| began.elapsed() >= budget);
-            let verdict = match is_over {
-                true => Ok(Verdict::NotTried(NotTried::BudgetUsedUp)),
-                false => self.try_cell(setting, clean, &cell).await,
-            };
-            verdict.map(|verdict| (index, (cell, verdict)))
-        };
-        let mut running =
-            stream::iter(cells.iter().cloned().enumerate()).map(tried).buffer_unordered(setting.pace.parallel);
+    async fn cells(&self, cells: &[Cell], progress: &mut dyn FnMut(Progress)) -> Result<Vec<(Cell, Verdict)>, Error> {
+        let (began, budget) = (clock::instant(), self.setting.scenario.budget);
+        let of = cells.len();
+        // at rest, edits of one object are the same
+        let mut rests: BTreeMap<_, Arc<OnceCell<Observed>>> = BTreeMap::new();
+        let mut running = FuturesUnordered::new();
+        for (index, cell) in cells.iter().enumerate() {
+            let rest = rests.entry((cell.steps, cell.edit())).or_default().clone();
+            running.push(async move {
+                let _permit = self.permits.acquire().await;
+                let verdict = match budget.is_some_and(|budget| began.elapsed() >= budget) {
+                    true => Verdict::NotTried(NotTried::BudgetUsedUp),
+                    false => self.try_cell(cell, &rest).await?,
+                };
+                Ok::<_, Error>((index, (cell.clone(), verdict)))
+            });
+        }
         let (mut found, mut differ) = (vec![], 0);
-        progress(Progress::Cells { done: 0, of: cells.len(), differ });
+        progress(Progress::Cells { done: 0, of, differ });
         while let Some(next) = running.next().await {
             let next = next?;
             differ += usize::from(matches!(next.1.1, Verdict::Differs(_)));
             found.push(next);
-            progress(Progress::Cells { done: found.len(), of: cells.len(), differ });
+            progress(Progress::Cells { done: found.len(), of, differ });
         }
         found.sort_by_key(|(index, _)| *index);
         Ok(found.into_iter().map(|(_, tried)| tried).collect())
     }
 
     /// Repeats and shrinks one cell of those that show the same.
-    async fn find(
-        &self,
-        setting: &Setting<'_>,
-        clean: &Observed,
-        outcome: &mut Outcome,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), Error> {
+    async fn find(&self, outcome: &mut Outcome, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let groups = grouped(&outcome.cells);
         let of = groups.len();
         let cells = outcome.cells.clone();
         let shrunk = async |indices: Vec<usize>| {
             let members = indices.iter().filter_map(|index| cells.get(*index)).map(|(cell, _)| cell.clone());
-            self.shrink(setting, clean, members.collect()).await.map(|found| (found, indices))
+            self.shrink(members.collect()).await.map(|found| (found, indices))
         };
-        // each repeats its cell three times at once; these mostly wait for what a controller heals by itself
-        let mut running = stream::iter(groups).map(shrunk).buffered(setting.pace.parallel.div_ceil(2));
+        let mut running: FuturesOrdered<_> = groups.into_iter().map(shrunk).collect();
         let mut done = 0;
         progress(Progress::Shrinking { done, of });
         while let Some(next) = running.next().await {
@@ -416,27 +391,59 @@ impl Trial<'_> {
     }
 
     /// Shrinks the first of some cells, and repeats what remains. None if no repetition differs.
-    async fn shrink(
-        &self,
-        setting: &Setting<'_>,
-        clean: &Observed,
-        cells: Vec<Cell>,
-    ) -> Result<Option<Finding>, Error> {
+    async fn shrink(&self, cells: Vec<Cell>) -> Result<Option<Finding>, Error> {
+        let tried = async |cell: &Cell| {
+            let _permit = self.permits.acquire().await;
+            self.try_cell(cell, &OnceCell::new()).await
+        };
         let Some(mut cell) = cells.first().cloned() else { return Ok(None) };
         while self.options.cells.is_empty() {
-            let mut smaller = cell.smaller(self.scenario.steps.len());
-            let tried = try_join_all(smaller.iter().map(|smaller| self.try_cell(setting, clean, smaller))).await?;
+            let mut smaller = cell.smaller(self.setting.scenario.steps.len());
+            let tried = try_join_all(smaller.iter().map(&tried)).await?;
             let Some(first) = tried.iter().position(|verdict| matches!(verdict, Verdict::Differs(_))) else { break };
             cell = smaller.swap_remove(first);
         }
         let (mut shown, mut symptoms) = (0, vec![]);
-        for verdict in join_all((0..limits::REPETITIONS).map(|_| self.try_cell(setting, clean, &cell))).await {
-            if let Verdict::Differs(found) = verdict? {
+        for verdict in try_join_all((0..limits::REPETITIONS).map(|_| tried(&cell))).await? {
+            if let Verdict::Differs(found) = verdict {
                 shown += 1;
                 symptoms = found;
             }
         }
-        let repeated = limits::REPETITIONS;
-        Ok((shown > 0).then_some(Finding { cell, symptoms, shown, repeated, cells }))
+        Ok((shown > 0).then_some(Finding { cell, symptoms, shown, cells }))
     }
+}
+
+/// A run without faults, in which everything must work.
+async fn undisturbed(setting: &Setting<'_>) -> Result<Observed, Error> {
+    let seen = run(setting, Course::Clean).await?;
+    match seen.symptoms.first() {
+        None => Ok(seen),
+        Some(symptom) => Err(Error::Setup(format!("without faults, {}{}", step_name(symptom.step), symptom.text))),
+    }
+}
+
+/// Compares a run with a disturbance with one without it.
+async fn disturbed(setting: &Setting<'_>, clean: &Observed, cell: &Cell) -> Result<Verdict, Error> {
+    let seen = run(setting, Course::Disturbed(cell, &clean.objects)).await?;
+    let differences = differences(clean, &seen, setting.scenario.check.is_some());
+    Ok(match differences.is_empty() {
+        _ if seen.hits == 0 => Verdict::NotTried(NotTried::HitNothing),
+        true => Verdict::Same,
+        false => Verdict::Differs(differences),
+    })
+}
+
+/// The clients to disturb: those of the command, or all that begin as they were given.
+fn clients(given: &[Text], record: &Record) -> Result<Vec<Text>, Error> {
+    if given.is_empty() {
+        return Ok(record.clients().into_iter().collect());
+    }
+    let seen = record.all_clients();
+    let begins = |client: &Text, given: &Text| client.starts_with(given.as_str());
+    if let Some(unknown) = given.iter().find(|given| !seen.iter().any(|client| begins(client, given))) {
+        let seen: Vec<&str> = seen.iter().map(Text::as_str).collect();
+        return Err(Error::Setup(format!("no client begins with {unknown:?}: there are {}", seen.join(", "))));
+    }
+    Ok(seen.into_iter().filter(|client| given.iter().any(|given| begins(client, given))).collect())
 }

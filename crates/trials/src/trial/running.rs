@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use base::clock;
-use embed::{Fault, json};
+use embed::{Workspace, json};
 use machinery::{Text, Value};
 
 use super::cells::{Act, Cell, Edit, Effect, Steps};
@@ -17,9 +17,12 @@ use crate::limits;
 /// The code of the response to a write that has created an object, by whichever verb.
 const CREATED: i64 = 201;
 
-/// How runs are paced, as far as the runs without faults have shown.
-#[derive(Clone, Debug)]
-pub struct Pace {
+/// What all runs of a trial have in common, as far as the runs without faults have shown.
+#[derive(Clone)]
+pub struct Setting<'a> {
+    pub scenario: &'a Scenario,
+    /// The state in which every run begins.
+    pub prepared: &'a Fork,
     /// The time in which nothing must happen, for each step.
     pub quiets: Vec<Duration>,
     /// The time in which nothing must happen before what looks wrong counts.
@@ -27,17 +30,6 @@ pub struct Pace {
     pub timeout: Duration,
     /// The watches that run once the command has started, if that is known.
     pub watches: Option<u64>,
-    /// The runs at the same time.
-    pub parallel: usize,
-}
-
-/// What all runs of a trial have in common.
-#[derive(Clone)]
-pub struct Setting<'a> {
-    pub scenario: &'a Scenario,
-    /// The state in which every run begins.
-    pub prepared: &'a Fork,
-    pub pace: Pace,
     pub clients: Vec<Text>,
     pub seed: u64,
     /// The uids of the objects that the runs begin with.
@@ -80,24 +72,24 @@ pub struct Symptom {
     pub text: String,
 }
 
-impl Course<'_> {
-    /// What happens in a step.
-    fn in_step(self, step: usize) -> Self {
-        match self {
-            Course::AtRest(cell) | Course::Disturbed(cell, _) if !cell.disturbs(step) => Course::Clean,
-            course => course,
-        }
-    }
+/// A Fault or a Gate that is in effect until the end of a step.
+struct InEffect {
+    workspace: Workspace,
+    path: String,
+    last: usize,
 }
 
-/// A command that is started again when it has ended, as a Deployment would do.
-struct Supervised {
-    command: Command,
-    running: Option<RunningCommand>,
-    /// How it has ended, as often as it did so by itself.
-    endings: Vec<Ending>,
-    /// The watches that had been started before it was.
-    before: u64,
+impl InEffect {
+    /// The requests that a Fault has hit, or the events that a Gate holds.
+    async fn hits(&self) -> Result<u64, Error> {
+        let object = self.workspace.get(&self.path).await?;
+        let [hits, held] = ["hits", "held"].map(|field| object.int_at(&["status", field]));
+        Ok(u64::try_from(hits + held).unwrap_or_default())
+    }
+
+    async fn end(self) -> Result<(), Error> {
+        Ok(self.workspace.delete_object(&self.path).await.map(drop)?)
+    }
 }
 
 /// A run in progress.
@@ -107,12 +99,15 @@ struct Run<'a> {
     fork: Fork,
     /// That of the current step.
     patience: Patience,
-    supervised: Supervised,
     observed: Observed,
-    /// The gate that holds events, and the step after which it opens.
-    gate: Option<usize>,
-    /// The fault of all steps.
-    lasting: Option<Fault>,
+    /// The command, which is started again when it has ended, as a Deployment would do.
+    command: Command,
+    running: Option<RunningCommand>,
+    /// How it has ended, as often as it did so by itself.
+    endings: Vec<Ending>,
+    /// The watches that had been started before it was.
+    started_before: u64,
+    effect: Option<InEffect>,
 }
 
 /// Runs the scenario. If it is disturbed, symptoms have its errors.
@@ -129,14 +124,21 @@ pub async fn run(setting: &Setting<'_>, course: Course<'_>) -> Result<Observed, 
     if let Ok(port) = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()) {
         command.environment.push(("PINTLE_PORT".into(), port.port().to_string().into()));
     }
-    let supervised = Supervised { command, running: None, endings: vec![], before: 0 };
-    let observed = Observed::default();
-    let patience = Patience { quiet: Duration::ZERO, timeout: setting.pace.timeout };
-    let mut run =
-        Run { setting, course, fork: fork.clone(), patience, supervised, observed, gate: None, lasting: None };
+    let mut run = Run {
+        setting,
+        course,
+        fork,
+        patience: Patience { quiet: Duration::ZERO, timeout: setting.timeout },
+        observed: Observed::default(),
+        command,
+        running: None,
+        endings: vec![],
+        started_before: 0,
+        effect: None,
+    };
     let done = run.all().await;
-    let observed = std::mem::take(&mut run.observed);
-    drop(run);
+    let Run { fork, observed, running, .. } = run;
+    drop(running);
     fork.delete().await?;
     done.map(|()| observed)
 }
@@ -145,7 +147,7 @@ impl Run<'_> {
     async fn all(&mut self) -> Result<(), Error> {
         let mut last = self.setting.scenario.steps.len();
         if let Course::AtRest(cell) | Course::Disturbed(cell, _) = self.course
-            && let (Act::Edit(..), Steps::One(step)) = (&cell.act, cell.steps)
+            && let (Some(_), Steps::One(step)) = (cell.edit(), cell.steps)
         {
             // later steps may need what the user has deleted
             last = step.min(last);
@@ -154,10 +156,14 @@ impl Run<'_> {
             let done = self.step(step).await;
             self.blame(step, done)?;
             if !self.observed.symptoms.is_empty() {
-                return self.count_lasting().await;
+                // the run ends before the disturbance does
+                if let Some(effect) = &self.effect {
+                    self.observed.hits += effect.hits().await?;
+                }
+                return Ok(());
             }
         }
-        let done = self.conclude(last).await;
+        let done = self.conclude().await;
         self.blame(last, done)
     }
 
@@ -176,26 +182,15 @@ impl Run<'_> {
         }
     }
 
-    /// Adds the hits of the disturbance of all steps, of a run that ends before it does.
-    async fn count_lasting(&mut self) -> Result<(), Error> {
-        if let Some(fault) = &self.lasting {
-            self.observed.hits += fault.hits().await?;
-        }
-        Ok(())
-    }
-
-    /// Ends the disturbance of all steps, and looks at the result.
-    async fn conclude(&mut self, last: usize) -> Result<(), Error> {
-        if let Some(fault) = self.lasting.take() {
-            self.observed.hits += fault.hits().await?;
-            fault.delete().await?;
-            self.settle().await?;
-            self.check(last).await?;
-        }
+    /// Looks at what is written at rest.
+    async fn conclude(&mut self) -> Result<(), Error> {
         if self.setting.scenario.check.is_none() {
-            // what is written from now on is written at rest
             self.noted().await?;
-            let quiet = self.patience.quiet.max(self.setting.pace.last_quiet);
+            let mut quiet = self.setting.last_quiet;
+            // the quiet time of the first run is long, and has just passed
+            if self.setting.watches.is_some() {
+                quiet = quiet.max(self.patience.quiet);
+            }
             self.fork.settle(Patience { quiet, ..self.patience }).await?;
             self.noted().await?;
         }
@@ -220,43 +215,37 @@ impl Run<'_> {
     }
 
     async fn step(&mut self, step: usize) -> Result<(), Error> {
-        self.patience.quiet = self.setting.pace.quiets.get(step).copied().unwrap_or(self.patience.quiet);
+        self.patience.quiet = self.setting.quiets.get(step).copied().unwrap_or(self.patience.quiet);
         // the requests of a check belong to no step
         self.noted().await?;
-        let fault = self.disturb(step).await?;
+        self.disturb(step).await?;
         let mut performing = None;
         if step == 0 {
-            self.start().await?;
-            self.ready().await?;
+            self.restart().await?;
         } else {
             performing = self.begin(step).await?;
         }
-        let interrupts = self.act(step).filter(|act| act.interrupts()).cloned();
-        if let (Some(fault), Some(act)) = (&fault, &interrupts) {
-            self.interrupt(act, fault, performing.as_ref()).await?;
+        if self.act(step).is_some_and(Act::interrupts) {
+            self.interrupt(step, performing.as_ref()).await?;
         }
         self.finish(step, performing).await?;
         let performed = clock::instant();
-        if let Some(fault) = fault.filter(|_| interrupts.is_none()) {
-            self.settle().await?;
-            self.observed.hits += fault.hits().await?;
-            fault.delete().await?;
-        }
-        if matches!(self.act(step), Some(Act::Down)) && self.supervised.running.is_none() {
-            self.start().await?;
-            self.ready().await?;
+        if matches!(self.act(step), Some(Act::Down)) && self.running.is_none() {
+            self.restart().await?;
         }
         self.settle().await?;
         self.observed.active.push(performed.elapsed().saturating_sub(self.patience.quiet));
-        if let Some(Act::StaleStart(..)) = self.act(step) {
+        if let Some(Act::Request(_, Effect::StaleStart, _)) = self.act(step) {
             self.start_stale().await?;
         }
-        if let Course::AtRest(Cell { act: Act::Edit(_, edit, object), .. }) = self.course.in_step(step) {
-            self.edit(*edit, object).await?;
+        if let Course::AtRest(cell) = self.course
+            && let Some((edit, object)) = cell.edit().filter(|_| cell.disturbs(step))
+        {
+            self.edit(edit, object).await?;
             self.settle().await?;
         }
-        if self.gate.is_some_and(|last| step >= last) {
-            self.open_gate().await?;
+        if let Some(effect) = self.effect.take_if(|effect| step >= effect.last) {
+            self.end(effect).await?;
         }
         self.ended(step);
         let record = self.noted().await?;
@@ -266,56 +255,66 @@ impl Run<'_> {
             self.observed.objects.push(objects);
         }
         let is_early = self.cell().is_some_and(|cell| cell.begins_after(step));
-        if is_early || self.lasting.is_some() || self.gate.is_some() {
-            return Ok(());
-        }
-        self.check(step).await
+        if is_early || self.effect.is_some() { Ok(()) } else { self.check(step).await }
     }
 
-    /// Sets up the disturbance of a step. Returns a fault that ends with the step.
-    async fn disturb(&mut self, step: usize) -> Result<Option<Fault>, Error> {
-        let Course::Disturbed(cell, _) = self.course.in_step(step) else { return Ok(None) };
-        let spec = cell.act.spec(&self.setting.clients, cell.count);
-        match &cell.act {
-            Act::Held(_) => {
-                self.fork.workspace().testing("Gate", "gates", "late", spec).await?;
-                self.gate = Some((step + 1).min(self.setting.scenario.steps.len()));
-                Ok(None)
-            }
-            Act::Down => {
-                self.supervised.running = None;
-                self.observed.hits += 1;
-                Ok(None)
-            }
-            Act::StaleStart(..) => Ok(None),
-            Act::Release(_) => {
-                self.observed.hits += 1;
-                Ok(None)
-            }
-            Act::Recipe(..) | Act::Forbidden(_) if cell.disturbs(0) && cell.disturbs(1) => {
-                if self.lasting.is_none() {
-                    self.lasting = Some(self.fork.workspace().fault(spec).await?);
+    /// Sets up the disturbance of a step.
+    async fn disturb(&mut self, step: usize) -> Result<(), Error> {
+        let Some(cell) = self.cell().filter(|cell| cell.disturbs(step)).cloned() else { return Ok(()) };
+        let last = self.setting.scenario.steps.len();
+        let (kind, last) = match (&cell.act, cell.steps) {
+            (Act::Request(_, Effect::StaleStart, _), _) => return Ok(()),
+            (Act::Down | Act::Release(_), _) => {
+                if cell.act == Act::Down {
+                    self.running = None;
                 }
-                Ok(None)
+                self.observed.hits += 1;
+                return Ok(());
             }
-            _ => Ok(Some(self.fork.workspace().fault(spec).await?)),
+            (Act::Recipe(..) | Act::Request(_, Effect::Forbidden, _), Steps::All) => ("Fault", last),
+            (Act::Request(_, Effect::Late, _), _) => ("Gate", last.min(step + 1)),
+            _ => ("Fault", step),
+        };
+        if self.effect.is_none() {
+            let spec = cell.act.spec(&self.setting.clients, cell.count);
+            self.effect = Some(self.put(kind, "disturbance", spec, last).await?);
         }
+        Ok(())
+    }
+
+    /// Creates a Fault or a Gate.
+    async fn put(&self, kind: &str, name: &str, spec: Value, last: usize) -> Result<InEffect, Error> {
+        let (workspace, plural) = (self.fork.workspace().clone(), kind.to_lowercase() + "s");
+        workspace.testing(kind, &plural, name, spec).await?;
+        Ok(InEffect { workspace, path: format!("/apis/testing.pintle.dev/v1alpha1/{plural}/{name}"), last })
+    }
+
+    /// Ends the effect of a Fault or a Gate, and waits for what that sets free.
+    async fn end(&mut self, effect: InEffect) -> Result<(), Error> {
+        self.observed.hits += effect.hits().await?;
+        effect.end().await?;
+        self.settle().await
     }
 
     async fn start(&mut self) -> Result<(), Error> {
-        self.supervised.running = None;
+        self.running = None;
         // a Lease of its predecessor, which ended without releasing it, would make it wait
         self.fork.release_leases().await?;
-        self.supervised.before = StepRecord::read(&self.fork.workspace().report().await?).started;
-        self.supervised.running = Some(self.fork.start(&self.supervised.command)?);
+        self.started_before = StepRecord::read(&self.fork.workspace().report().await?).started;
+        self.running = Some(self.fork.start(&self.command)?);
         Ok(())
+    }
+
+    async fn restart(&mut self) -> Result<(), Error> {
+        self.start().await?;
+        self.ready().await
     }
 
     /// Waits until the command has started: it has the watches that it had in the run without faults.
     async fn ready(&mut self) -> Result<(), Error> {
         let timeout = self.patience.timeout;
-        let Some(watches) = self.setting.pace.watches else {
-            let Some(command) = &self.supervised.running else { return Ok(()) };
+        let Some(watches) = self.setting.watches else {
+            let Some(command) = &self.running else { return Ok(()) };
             return self.fork.begun(command, timeout).await;
         };
         // a fault may keep it from watching
@@ -324,8 +323,8 @@ impl Run<'_> {
             self.restart_ended().await?;
             let report = self.fork.workspace().report().await?;
             let record = StepRecord::read(&report);
-            let is_done = self.supervised.running.as_ref().is_none_or(|running| running.ending().is_some());
-            let started = record.started.saturating_sub(self.supervised.before);
+            let is_done = self.running.as_ref().is_none_or(|running| running.ending().is_some());
+            let started = record.started.saturating_sub(self.started_before);
             if is_done || started >= watches.max(1) || watches == 0 && !record.requests.is_empty() {
                 return Ok(());
             }
@@ -336,11 +335,11 @@ impl Run<'_> {
 
     /// Starts the command again if it has failed.
     async fn restart_ended(&mut self) -> Result<(), Error> {
-        let Some(running) = &self.supervised.running else { return Ok(()) };
+        let Some(running) = &self.running else { return Ok(()) };
         let Some(ending) = running.ending().filter(|ending| !ending.is_success()) else { return Ok(()) };
         let failure = running.failure(ending);
-        self.supervised.endings.push(ending);
-        if self.cell().is_none() || self.supervised.endings.len() > limits::RESTARTS_MAX {
+        self.endings.push(ending);
+        if self.cell().is_none() || self.endings.len() > limits::RESTARTS_MAX {
             return Err(failure);
         }
         self.start().await
@@ -351,13 +350,8 @@ impl Run<'_> {
         loop {
             self.restart_ended().await?;
             let patience = self.patience;
-            let settled = async {
-                match self.gate {
-                    Some(_) => self.fork.settle_held(patience).await,
-                    None => self.fork.settle(patience).await,
-                }
-            };
-            match &self.supervised.running {
+            let settled = self.fork.settle(patience);
+            match &self.running {
                 Some(running) if running.ending().is_none() => tokio::select! {
                     settled = settled => return settled,
                     ending = running.ended() => if ending.is_success() { return self.fork.settle(patience).await },
@@ -367,19 +361,10 @@ impl Run<'_> {
         }
     }
 
-    async fn open_gate(&mut self) -> Result<(), Error> {
-        let path = "/apis/testing.pintle.dev/v1alpha1/gates/late";
-        let gate = self.fork.workspace().get(path).await?;
-        self.observed.hits += u64::try_from(gate.int_at(&["status", "held"])).unwrap_or_default();
-        self.fork.workspace().delete_object(path).await?;
-        self.gate = None;
-        self.settle().await
-    }
-
     /// When a write of the command arrives, kills the command before or after the commit, and starts it again; or edits an
     /// object after the commit.
-    async fn interrupt(&mut self, act: &Act, fault: &Fault, step: Option<&RunningCommand>) -> Result<(), Error> {
-        let patience = self.patience;
+    async fn interrupt(&mut self, step: usize, performing: Option<&RunningCommand>) -> Result<(), Error> {
+        let (Some(act), Some(fault)) = (self.act(step).cloned(), self.effect.take()) else { return Ok(()) };
         let hit = async {
             while fault.hits().await? == 0 {
                 tokio::time::sleep(limits::BEGIN_LOOK).await;
@@ -387,10 +372,10 @@ impl Run<'_> {
             Ok::<_, Error>(())
         };
         let over = async {
-            if let Some(step) = step {
-                step.ended().await;
+            if let Some(performing) = performing {
+                performing.ended().await;
             }
-            self.fork.settle(patience).await
+            self.fork.settle(self.patience).await
         };
         // the request is in flight until the fault is deleted, so the first to be done decides
         let is_hit = tokio::select! {
@@ -399,26 +384,25 @@ impl Run<'_> {
             over = over => over.map(|()| false),
         };
         if !is_hit? {
-            return Ok(fault.clone().delete().await?);
+            return fault.end().await;
         }
         if let Act::Request(_, Effect::KilledBeforeCommit, _) = act {
-            self.supervised.running = None;
+            self.running = None;
         }
         // it is stopped while the request is handled, so that it does not see the response yet
-        self.supervised.running.iter().for_each(RunningCommand::pause);
-        fault.clone().delete().await?;
-        if self.supervised.running.is_some() {
+        self.running.iter().for_each(RunningCommand::pause);
+        fault.end().await?;
+        if self.running.is_some() {
             let committed = Patience { quiet: limits::BEGIN_LOOK, timeout: limits::READY };
             let _ = self.fork.settle(committed).await;
         }
         if let Act::Edit(_, edit, object) = act {
-            self.edit(*edit, object).await?;
-            self.supervised.running.iter().for_each(RunningCommand::resume);
+            self.edit(edit, &object).await?;
+            self.running.iter().for_each(RunningCommand::resume);
             return Ok(());
         }
         self.observed.hits += 1;
-        self.start().await?;
-        self.ready().await
+        self.restart().await
     }
 
     /// Edits an object as a user would do, if it exists.
@@ -439,17 +423,13 @@ impl Run<'_> {
         let Some(cell) = self.cell() else { return Ok(()) };
         let spec = cell.act.spec(&self.setting.clients, cell.count);
         let matched = spec.get("match").cloned().unwrap_or_default();
-        let stale = self.fork.workspace().fault(spec).await?;
+        let stale = self.put("Fault", "disturbance", spec, 0).await?;
         let late = json!({"match": matched, "effect": {"watch": "Delay", "delay": "1s"}});
-        let late = self.fork.workspace().fault(late).await?;
-        self.start().await?;
-        self.ready().await?;
+        let late = self.put("Fault", "late", late, 0).await?;
+        self.restart().await?;
         self.settle().await?;
-        self.observed.hits += stale.hits().await?;
-        for fault in [stale, late] {
-            fault.delete().await?;
-        }
-        self.settle().await
+        late.end().await?;
+        self.end(stale).await
     }
 
     /// Begins a step. Returns the command that performs it, if one does.
@@ -471,12 +451,14 @@ impl Run<'_> {
     async fn finish(&mut self, step: usize, performing: Option<RunningCommand>) -> Result<(), Error> {
         let Some(performing) = performing else { return Ok(()) };
         let is_blocked = tokio::time::timeout(limits::STEP_BLOCKED, performing.ended()).await.is_err();
-        if is_blocked && self.gate.is_some() {
-            self.open_gate().await?;
-        }
-        if is_blocked && matches!(self.act(step), Some(Act::Down)) {
-            self.start().await?;
-            self.ready().await?;
+        match self.cell().map(|cell| &cell.act).filter(|_| is_blocked) {
+            Some(Act::Request(_, Effect::Late, _)) => {
+                if let Some(gate) = self.effect.take() {
+                    self.end(gate).await?;
+                }
+            }
+            Some(Act::Down) if self.running.is_none() => self.restart().await?,
+            _ => {}
         }
         let timeout = self.patience.timeout;
         match tokio::time::timeout(timeout, performing.ended()).await {
@@ -492,10 +474,10 @@ impl Run<'_> {
     /// Notes how the command has ended by itself. One that gives up since a request of its start fails shows nothing: it is
     /// started again, as by a Deployment.
     fn ended(&mut self, step: usize) {
-        if step == 0 && self.act(step).is_some_and(|act| matches!(act, Act::Request(..)) && !act.interrupts()) {
-            self.supervised.endings.clear();
+        if step == 0 && matches!(self.act(step), Some(Act::Request(_, Effect::Fails | Effect::LosesResponse, _))) {
+            self.endings.clear();
         }
-        if let Some(ending) = self.supervised.endings.last() {
+        if let Some(ending) = self.endings.last() {
             let text = format!("the command ended with {ending}, and was started again");
             self.symptom(step, text);
         }
@@ -503,7 +485,7 @@ impl Run<'_> {
 
     /// What the clients did since the last report.
     async fn noted(&mut self) -> Result<StepRecord, Error> {
-        let status = self.fork.report_and_forget().await?;
+        let status = self.fork.report().await?;
         for check in limits::COMPARED_FINDINGS {
             let count = status.items_at(&["agents"]).iter().map(|agent| agent.int_at(&["counts", check])).sum();
             self.observed.findings.insert(check.to_owned(), count);
@@ -525,7 +507,7 @@ impl Run<'_> {
         if self.look(step).await?.is_empty() {
             return Ok(());
         }
-        let quiet = self.patience.quiet.max(self.setting.pace.last_quiet).max(limits::SECOND_LOOK);
+        let quiet = self.patience.quiet.max(self.setting.last_quiet).max(limits::SECOND_LOOK);
         self.fork.settle(Patience { quiet, ..self.patience }).await?;
         self.look(step).await?.into_iter().for_each(|wrong| self.symptom(step, wrong));
         Ok(())
@@ -535,7 +517,7 @@ impl Run<'_> {
     async fn objects(&self) -> Result<Objects, Error> {
         let mut objects = self.fork.objects().await?;
         if let Course::AtRest(cell) | Course::Disturbed(cell, _) = self.course
-            && let Act::Edit(_, Edit::Unlabels, key) = &cell.act
+            && let Some((Edit::Unlabels, key)) = cell.edit()
             && let Some(object) = objects.get_mut(key)
         {
             object.remove_at(&["metadata", "labels"]);
@@ -553,14 +535,7 @@ impl Run<'_> {
                 Ok(found.iter().map(ToString::to_string).collect())
             }
             Some(Check::Expression(text, program)) => {
-                let mut objects = self.fork.objects().await?;
-                // the items of a list have no kind
-                let kinds = self.fork.kinds().await?;
-                for (key, object) in &mut objects {
-                    let kind = kinds.iter().find(|kind| kind.resource == key.resource.as_str());
-                    object.set_at(&["kind"], Value::from(kind.map_or("", |kind| kind.kind.as_str())));
-                }
-                Ok(evaluate(text, program, &objects).err().into_iter().collect())
+                Ok(evaluate(text, program, &self.fork.objects().await?).err().into_iter().collect())
             }
             Some(Check::Command(line)) => {
                 let running = self.fork.start(&Command::shell(line))?;

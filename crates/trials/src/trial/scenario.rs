@@ -140,19 +140,6 @@ pub fn evaluate(text: &str, program: &Program, objects: &Objects) -> Result<(), 
 const FIELDS: [&str; 10] =
     ["from", "progress", "setup", "start", "steps", "check", "budget", "seed", "clients", "permissions"];
 
-/// The fields with one text or several.
-const LISTS: [&str; 4] = ["from", "progress", "setup", "clients"];
-
-fn has_right_type(name: &str, value: &Value) -> bool {
-    match (name, value) {
-        ("seed", Value::Int(seed)) => *seed >= 0,
-        ("steps", Value::Array(_)) => true,
-        (name, Value::Array(items)) => LISTS.contains(&name) && items.iter().all(|item| item.as_str().is_some()),
-        (name, Value::String(_)) => name != "seed",
-        _ => false,
-    }
-}
-
 impl Scenario {
     /// Reads a file. Paths in it are relative to the working directory, as those of commands are.
     pub fn read(path: &str) -> Result<Scenario, String> {
@@ -168,39 +155,44 @@ impl Scenario {
         if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
             return Err(format!("unknown field {unknown:?}: the fields are {}", FIELDS.join(", ")));
         }
-        if let Some((name, _)) = fields.iter().find(|(name, value)| !has_right_type(name, value)) {
-            let wanted = match name.as_str() {
-                "seed" => "a number that is not negative",
-                "steps" => "a list of steps, or a file",
-                name if LISTS.contains(&name) => "a text or a list of texts",
-                _ => "a text",
-            };
-            return Err(format!("{name} has to be {wanted}"));
-        }
+        let wrong = |name: &str, wanted: &str| format!("{name} has to be {wanted}");
+        let text = |name: &str| match value.get(name) {
+            None => Ok(""),
+            Some(text) => text.as_str().ok_or_else(|| wrong(name, "a text")),
+        };
         let list = |name: &str| match value.get(name) {
-            Some(Value::String(one)) => vec![one.to_string()],
-            _ => value.texts_at(&[name]).map(str::to_owned).collect(),
+            None => Ok(vec![]),
+            Some(Value::String(one)) => Ok(vec![one.to_string()]),
+            Some(Value::Array(items)) if items.iter().all(|item| item.as_str().is_some()) => {
+                Ok(value.texts_at(&[name]).map(str::to_owned).collect())
+            }
+            Some(_) => Err(wrong(name, "a text or a list of texts")),
+        };
+        let seed = |seed: &Value| {
+            let seed = seed.as_int().and_then(|seed| u64::try_from(seed).ok());
+            seed.ok_or_else(|| wrong("seed", "a number that is not negative"))
         };
         let steps = match value.get("steps") {
+            None => vec![],
             Some(Value::String(file)) => Step::of_flag(file)?,
             Some(Value::Array(steps)) => steps.iter().map(Step::read).collect::<Result<_, _>>()?,
-            _ => vec![],
+            Some(_) => return Err(wrong("steps", "a list of steps, or a file")),
         };
-        let budget = match value.str_at(&["budget"]) {
+        let budget = match text("budget")? {
             "" => None,
             text => Some(machinery::time::parse_duration(text).map_err(|error| format!("budget: {error}"))?),
         };
         Ok(Scenario {
-            from: list("from"),
-            progress: list("progress"),
-            setup: list("setup"),
-            start: value.str_at(&["start"]).to_owned(),
+            from: list("from")?,
+            progress: list("progress")?,
+            setup: list("setup")?,
+            start: text("start")?.to_owned(),
             steps,
-            check: Some(value.str_at(&["check"])).filter(|text| !text.is_empty()).map(Check::read).transpose()?,
+            check: Some(text("check")?).filter(|text| !text.is_empty()).map(Check::read).transpose()?,
             budget,
-            seed: value.get("seed").and_then(Value::as_int).and_then(|seed| u64::try_from(seed).ok()),
-            clients: list("clients").iter().map(Text::from).collect(),
-            permissions: match value.str_at(&["permissions"]) {
+            seed: value.get("seed").map(seed).transpose()?,
+            clients: list("clients")?.iter().map(Text::from).collect(),
+            permissions: match text("permissions")? {
                 "" => Permissions::All,
                 text => text.parse()?,
             },

@@ -7,12 +7,21 @@ use machinery::{Value, json};
 
 use super::cells::Cell;
 use super::rounds::{Finding, NotTried, Outcome, Verdict};
+use crate::limits::{self, REPETITIONS};
+
+/// A word as a shell reads it.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
 
 /// The command line that repeats a cell, given how the trial was called.
 pub fn repetition(command: &str, cell: &Cell) -> String {
-    let id = cell.to_string();
-    let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
-    if is_plain { format!("{command} --cell {id}") } else { format!("{command} --cell '{id}'") }
+    format!("{command} --cell {}", quoted(&cell.to_string()))
 }
 
 impl Outcome {
@@ -36,8 +45,8 @@ impl Outcome {
     pub fn text(&self, command: &str) -> String {
         let mut text = String::new();
         for finding in &self.findings {
-            let Finding { cell, shown, repeated, cells, .. } = finding;
-            let _ = writeln!(text, "{}  ({shown} of {repeated} repetitions)", cell.described());
+            let Finding { cell, shown, cells, .. } = finding;
+            let _ = writeln!(text, "{}  ({shown} of {REPETITIONS} repetitions)", cell.described());
             for symptom in &finding.symptoms {
                 let _ = writeln!(text, "    {symptom}");
             }
@@ -48,8 +57,12 @@ impl Outcome {
         }
         let _ = writeln!(text, "{}", self.summary());
         for (why, cells) in self.counts().2 {
-            let ids: Vec<String> = cells.iter().map(ToString::to_string).collect();
-            let _ = writeln!(text, "not tried, {why}: {}", ids.join(" "));
+            let ids: Vec<String> = cells.iter().take(limits::NOT_TRIED_SHOWN).map(ToString::to_string).collect();
+            let more = match cells.len() - ids.len() {
+                0 => String::new(),
+                more => format!(" and {more} more (see -o json)"),
+            };
+            let _ = writeln!(text, "not tried, {}: {}{more}", why.as_str(), ids.join(" "));
         }
         text
     }
@@ -61,14 +74,14 @@ impl Outcome {
             text.push_str("\n| disturbance | what differs | repeated | command |\n| -- | -- | -- | -- |\n");
         }
         for finding in &self.findings {
-            let Finding { cell, symptoms, shown, repeated, .. } = finding;
+            let Finding { cell, symptoms, shown, .. } = finding;
             let (cell, command) = (cell.described(), repetition(command, cell));
             let symptoms = escaped(&symptoms.join("<br>"));
-            let _ = writeln!(text, "| {cell} | {symptoms} | {shown} of {repeated} | `{}` |", escaped(&command));
+            let _ = writeln!(text, "| {cell} | {symptoms} | {shown} of {REPETITIONS} | `{}` |", escaped(&command));
         }
         for (why, cells) in self.counts().2 {
             let ids: Vec<String> = cells.iter().map(|cell| format!("`{cell}`")).collect();
-            let _ = write!(text, "\nNot tried, {why}: {}\n", ids.join(", "));
+            let _ = write!(text, "\nNot tried, {}: {}\n", why.as_str(), ids.join(", "));
         }
         text
     }
@@ -80,7 +93,7 @@ impl Outcome {
             let (word, more) = match verdict {
                 Verdict::Same => ("same", None),
                 Verdict::Differs(symptoms) => ("differs", Some(("symptoms", texts(symptoms)))),
-                Verdict::NotTried(why) => ("not-tried", Some(("reason", Value::from(why.to_string())))),
+                Verdict::NotTried(why) => ("not-tried", Some(("reason", Value::from(why.as_str())))),
             };
             value.set_at(&["verdict"], Value::from(word));
             if let Some((name, more)) = more {
@@ -92,9 +105,21 @@ impl Outcome {
             let cells: Vec<String> = finding.cells.iter().map(ToString::to_string).collect();
             json!({"cell": (finding.cell.to_string()), "disturbance": (finding.cell.described()),
                 "symptoms": (texts(&finding.symptoms)), "shown": (finding.shown),
-                "repeated": (finding.repeated), "cells": (texts(&cells)),
+                "repeated": REPETITIONS, "cells": (texts(&cells)),
                 "command": (repetition(command, &finding.cell))})
         });
         json!({"summary": (self.summary()), "findings": (findings.collect::<Value>()), "cells": (cells.collect::<Value>())})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_shells() {
+        for (word, want) in [("a-b/c.yaml", "a-b/c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(quoted(word), want);
+        }
     }
 }
