@@ -119,7 +119,7 @@ async fn build(
     Ok(exit_code(status))
 }
 
-async fn change(client: &mut JsonClient, name: &str, uid: &str, spec: Value) -> Result<(), String> {
+async fn change(client: &mut JsonClient, name: &str, uid: &str, spec: Value) -> Result<(), client::Error> {
     let patch = json!({"metadata": {"uid": uid}, "spec": spec});
     client.call(Method::PATCH, &path(name), "application/json", Some(&patch)).await?.ok().map(drop)
 }

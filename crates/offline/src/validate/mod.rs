@@ -122,17 +122,17 @@ pub async fn check(
                 for (number, document) in documents.enumerate() {
                     match document {
                         Ok(document) => chunks.add((i, number), document, &mut report).await?,
-                        Err(why) => {
+                        Err(error) => {
                             chunks.finish(&mut report).await?;
-                            unreadable(&mut report, &(input.name().to_string(), why))?;
+                            unreadable(&mut report, &(input.name().to_string(), error.to_string()))?;
                         }
                     }
                 }
                 report.file();
             }
-            Err(why) => {
+            Err(error) => {
                 chunks.finish(&mut report).await?;
-                unreadable(&mut report, &(input.name().to_string(), why))?;
+                unreadable(&mut report, &(input.name().to_string(), error.to_string()))?;
             }
         }
     }
