@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use base::wording;
 use bytes::Bytes;
+use machinery::Value;
 use machinery::value::{Decoded, decode_strict, float_text};
-use machinery::yaml::{self, FieldStep, Located, Position, Positions};
-use machinery::{DecodeError, Value};
+use machinery::yaml::{self, FieldStep, Located, Position, Positions, YamlError};
 
 use crate::error::Error;
 use crate::limits::{DECODED_BYTES_MAX, DOCUMENT_BYTES_MAX};
@@ -318,8 +318,10 @@ impl Document {
                 let why = "this is a Helm template, not YAML: render it first, as in \"helm template CHART | pintle validate -\"";
                 return Undecodable { line, why: why.to_owned() };
             }
-            let text = wording::decode_error(&DecodeError::from(error));
-            Undecodable { line, why: format!("this is not YAML: {}", without_line(&text)) }
+            // the line has another number in the input
+            let text = wording::yaml_error(&YamlError { line: None, ..error });
+            let why = text.strip_prefix("yaml: ").unwrap_or(&text);
+            Undecodable { line, why: format!("this is not YAML: {why}") }
         })
     }
 
@@ -417,13 +419,6 @@ fn typed_by(list: &Value, mut item: Value) -> Value {
         }
     }
     item
-}
-
-/// The text of a YAML error without its line, which has another number in the input.
-fn without_line(text: &str) -> &str {
-    let text = text.strip_prefix("yaml: ").unwrap_or(text);
-    let rest = text.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
-    rest.map_or(text, |(_, why)| why)
 }
 
 #[cfg(test)]

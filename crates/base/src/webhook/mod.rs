@@ -302,19 +302,12 @@ fn json_of(response: &CallResponse) -> Result<Value, String> {
 }
 
 fn decoded(body: &[u8]) -> Result<Value, String> {
-    let failure = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-    let kind = match machinery::value::decode(body) {
-        Ok(value @ (Value::Object(_) | Value::Null)) => return Ok(value),
-        Ok(Value::Array(_)) => "array",
-        Ok(Value::Bool(_)) => "bool",
-        Ok(Value::String(_)) => "string",
-        Ok(_) => "number",
-        Err(_) if is_yaml_text(body) => "string",
-        Err(error) => return Err(failure(wording::json_error(&error))),
-    };
-    Err(failure(format!(
-        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-    )))
+    match machinery::value::decode(body) {
+        Ok(value @ (Value::Object(_) | Value::Null)) => Ok(value),
+        Ok(other) => Err(wording::not_an_object(other.json_type())),
+        Err(_) if is_yaml_text(body) => Err(wording::not_an_object("string")),
+        Err(error) => Err(format!("couldn't get version/kind; json parse error: {}", wording::json_error(&error))),
+    }
 }
 
 /// Whether a body that is not JSON is a string of YAML, as most short texts are. kube-apiserver decodes it as YAML.
