@@ -83,21 +83,14 @@ pub fn verified<'a>(
             (version.api_version("admission.k8s.io"), if api_version.is_empty() { "/" } else { api_version });
         return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}"));
     }
-    let (has_patch, has_type) = (!patch.is_empty(), !patch_type.is_empty());
-    let mutating = of == HookKind::Mutating;
-    if mutating && has_patch && !has_type {
-        return Err("webhook returned response.patch but not response.patchType".to_owned());
-    }
-    if mutating && has_type && !has_patch {
-        return Err("webhook returned response.patchType but not response.patch".to_owned());
-    }
-    if !mutating && has_patch {
-        return Err("validating webhook may not return response.patch".to_owned());
-    }
-    if !mutating && has_type {
-        return Err("validating webhook may not return response.patchType".to_owned());
-    }
-    Ok(Response { response, patch, patch_type: patch_type.to_owned() })
+    let why = match (of, !patch.is_empty(), !patch_type.is_empty()) {
+        (HookKind::Mutating, true, false) => "webhook returned response.patch but not response.patchType",
+        (HookKind::Mutating, false, true) => "webhook returned response.patchType but not response.patch",
+        (HookKind::Validating, true, _) => "validating webhook may not return response.patch",
+        (HookKind::Validating, false, true) => "validating webhook may not return response.patchType",
+        _ => return Ok(Response { response, patch, patch_type: patch_type.to_owned() }),
+    };
+    Err(why.to_owned())
 }
 
 impl Response<'_> {
