@@ -81,8 +81,7 @@ impl ConfigurationErrors {
 
     /// Fails if there are errors, with one line for all of them.
     pub fn check(self) -> Result<(), String> {
-        let texts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        if texts.is_empty() { Ok(()) } else { Err(status::aggregate(&texts)) }
+        if self.0.is_empty() { Ok(()) } else { Err(status::aggregate(&self.0)) }
     }
 }
 

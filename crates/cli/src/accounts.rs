@@ -7,7 +7,7 @@ use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use server::{AccountOptions, Accounts};
 
 use crate::certificates::{Directory, write_private};
-use crate::files::{read, read_text};
+use crate::files::{FileError, read, read_text};
 use crate::flags::Serve;
 
 /// The file name of the key that the server generates.
@@ -72,7 +72,7 @@ pub fn check(directory: &Directory) -> Result<(), String> {
     }
 }
 
-fn save_public_key(directory: &Directory, key: &str) -> Result<(), String> {
+fn save_public_key(directory: &Directory, key: &str) -> Result<(), FileError> {
     // a key that this library does not read, which the server does, has no public key here
     let Ok(key) = KeyPair::from_pem(key) else { return Ok(()) };
     write_private(&directory.path.join(PUBLIC_KEY), &key.public_key_pem())
@@ -122,7 +122,7 @@ fn read_or_make(directory: &Directory) -> Result<String, String> {
     let _lock = directory.lock()?;
     let path = directory.path.join(KEY);
     if path.exists() {
-        return read_text(&path);
+        return Ok(read_text(&path)?);
     }
     check(directory)?;
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)

@@ -7,6 +7,8 @@ use std::process::{Child, ExitCode, ExitStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::SignalKind;
 
+use crate::runtime::listen;
+
 /// The exit status for the status of a command; 128 plus the number of the signal if a signal has ended it, as in shells.
 pub fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
@@ -22,9 +24,6 @@ pub struct Forwarded {
 impl Forwarded {
     /// From here on, a signal is for the command.
     pub fn listen() -> Result<Forwarded, String> {
-        let listen = |kind: SignalKind| {
-            tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
-        };
         Ok(Forwarded {
             forwarded: [
                 (listen(SignalKind::terminate())?, Signal::TERM),

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use server::{CertificateSigner, Controllers};
 
 use crate::certificates::{self, Certificates, Directory, MissingAuthority, Names, directory_of};
-use crate::files::read_text;
+use crate::files::{FileError, read_text};
 use crate::flags::Serve;
 use crate::kubeconfig::{ADMIN_FILE, AdminFiles};
 use crate::{accounts, limits};
@@ -104,7 +104,7 @@ impl Credentials {
     }
 
     /// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
-    pub fn root_authority(&self) -> Result<String, String> {
+    pub fn root_authority(&self) -> Result<String, FileError> {
         bundle(self.0.root_authority.as_ref(), &self.current())
     }
 
@@ -130,7 +130,7 @@ impl Credentials {
 }
 
 /// The CA bundle of a file, else that of the server's own certificates.
-fn bundle(file: Option<&PathBuf>, certificates: &Certificates) -> Result<String, String> {
+fn bundle(file: Option<&PathBuf>, certificates: &Certificates) -> Result<String, FileError> {
     match file {
         Some(path) => read_text(path),
         None => Ok(certificates.authority.clone()),

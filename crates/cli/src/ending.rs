@@ -7,6 +7,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 use crate::limits;
+use crate::runtime::listen;
 
 /// The signal for a write beyond the limit of file sizes; its number is the same on Linux and macOS.
 const SIGXFSZ: i32 = 25;
@@ -75,21 +76,18 @@ fn read_to_end(input: &mut impl Read) {
 impl Signals {
     /// Listens for signals and for `ends`, which [`watched`] has begun to watch.
     pub fn listen(ends: mpsc::Receiver<&'static str>) -> Result<Signals, String> {
-        let signal = |kind: SignalKind| {
-            tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
-        };
         // with a handler, a write beyond the limit of file sizes fails, as on a full disk, instead of ending the process;
         // tokio keeps the handler when the listener is dropped
-        drop(signal(SignalKind::from_raw(SIGXFSZ))?);
+        drop(listen(SignalKind::from_raw(SIGXFSZ))?);
         // they would end the process, and some log rotations and supervisors send them
         for ignored in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
-            drop(signal(ignored)?);
+            drop(listen(ignored)?);
         }
         let is_terminal = std::io::stdin().is_terminal();
         Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
             on_hangup: if is_terminal { Signal::End("the terminal is closed") } else { Signal::Reload },
             ends,
         })

@@ -49,7 +49,7 @@ pub fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, S
         cluster_file: server.map(|server| server.directory.join(CLUSTER)),
         expiring: expiring.map(|server| (EVENTS.to_owned(), server.event_ttl)),
     };
-    store_etcd::Etcd::new(&options)
+    Ok(store_etcd::Etcd::new(&options)?)
 }
 
 /// Returns the store with kube-apiserver's key layout. Does not connect yet.

@@ -1,15 +1,53 @@
 //! Files that flags and configurations name. Errors are one line that names the file.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use machinery::Value;
 
-pub fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+/// A file or a directory that the operating system does not let us use.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {act} {path}: {source}", path = .path.display())]
+pub struct FileError {
+    act: &'static str,
+    path: PathBuf,
+    source: io::Error,
 }
 
-pub fn read_text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+/// Makes the error of an act that has failed, such as `write`.
+pub fn cannot<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> FileError + 'p {
+    move |source| FileError { act, path: path.to_owned(), source }
+}
+
+impl From<FileError> for String {
+    fn from(error: FileError) -> String {
+        error.to_string()
+    }
+}
+
+pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+    std::fs::read(path).map_err(cannot("read", path))
+}
+
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(cannot("read", path))
+}
+
+/// The content of a file; `None` if it does not exist.
+pub fn read_existing(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    existing(std::fs::read(path)).map_err(cannot("read", path))
+}
+
+/// Removes a file, if it exists.
+pub fn remove_existing(path: &Path) -> Result<(), FileError> {
+    existing(std::fs::remove_file(path)).map(drop).map_err(cannot("remove", path))
+}
+
+fn existing<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
 }
 
 /// Reads a file of YAML or JSON. Of keys that are repeated, the last counts.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::backups::KEPT_FILES;
+use crate::files::{FileError, cannot, remove_existing};
 use crate::flags::Engine;
 
 /// The file of a directory in which no store has been completed yet.
@@ -27,7 +28,7 @@ impl FirstStart {
             (true, _) => {}
             (false, true) => {
                 // not synced: a file system that forgets it forgets the keys, which are newer, too
-                std::fs::write(&mark, "").map_err(|error| format!("cannot write {}: {error}", mark.display()))?;
+                std::fs::write(&mark, "").map_err(cannot("write", &mark))?;
             }
             (false, false) if engine == Engine::Embedded => {
                 return Err(format!(
@@ -44,16 +45,8 @@ impl FirstStart {
     }
 
     /// Removes the mark, once a store is there. Other engines leave it, since a store may still be made.
-    pub fn complete(self, engine: Engine) -> Result<(), String> {
-        if engine != Engine::Embedded {
-            return Ok(());
-        }
-        match std::fs::remove_file(&self.mark) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("cannot remove {}: {error}", self.mark.display()))
-            }
-            _ => Ok(()),
-        }
+    pub fn complete(self, engine: Engine) -> Result<(), FileError> {
+        if engine == Engine::Embedded { remove_existing(&self.mark) } else { Ok(()) }
     }
 }
 

@@ -11,6 +11,7 @@ use machinery::{Value, json};
 use server::RemoteEndpoint;
 
 use crate::certificates::{Pair, write_atomically};
+use crate::files::{FileError, read_existing};
 
 /// The administrator's kubeconfig in the data directory.
 pub const ADMIN_FILE: &str = "admin.kubeconfig";
@@ -41,11 +42,7 @@ impl Kubeconfig {
 
     /// Reads a file, if it is there. Fails with a one-line message.
     pub fn read(path: &Path) -> Result<Option<Kubeconfig>, String> {
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
-        };
+        let Some(text) = read_existing(path)? else { return Ok(None) };
         let wrong = |why: &str| format!("{} is not a kubeconfig: {why}; correct or remove it", path.display());
         let value = machinery::yaml::decode(&text).map_err(|error| wrong(&error.to_string()))?.value;
         match &value {
@@ -63,7 +60,7 @@ impl Kubeconfig {
     }
 
     /// Writes the file with this mode. A link is followed.
-    pub fn write(&self, path: &Path, mode: u32) -> Result<(), String> {
+    pub fn write(&self, path: &Path, mode: u32) -> Result<(), FileError> {
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         write_atomically(&target, &machinery::yaml::encode(&self.0), mode)
     }

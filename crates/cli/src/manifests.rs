@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use machinery::{Value, yaml};
 use sources::{Document, Inputs, Object};
 
+use crate::files::{FileError, cannot};
+
 /// The endings of files that are read in a directory, as by kubectl.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
@@ -50,11 +52,11 @@ pub fn objects(argument: &str) -> Result<Vec<Value>, String> {
 }
 
 /// The manifests in a directory, by name.
-fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+fn files(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let failed = cannot("read", directory);
     let mut found = vec![];
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for entry in std::fs::read_dir(directory).map_err(&failed)? {
+        let path = entry.map_err(&failed)?.path();
         if path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ENDINGS.contains(&ending)) {
             found.push(path);
         }
@@ -63,13 +65,13 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<String, String> {
+fn read(path: &Path) -> Result<String, FileError> {
     let mut text = String::new();
     let read = match path.to_str() {
         Some("-") => std::io::stdin().read_to_string(&mut text),
         _ => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
     };
-    read.map(|_| text).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    read.map(|_| text).map_err(cannot("read", path))
 }
 
 /// The CustomResourceDefinitions among the documents of a text.

@@ -10,6 +10,7 @@ use clap::Args;
 use machinery::{Value, json};
 
 use crate::certificates::write_atomically;
+use crate::files::remove_existing;
 use crate::listening::url;
 use crate::logs;
 use crate::values::TextOrJson;
@@ -30,12 +31,7 @@ impl ReadyFlags {
     /// Removes the file of an earlier start.
     pub fn forget(&self) -> Result<(), String> {
         let Some(path) = &self.ready_file else { return Ok(()) };
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("--ready-file: cannot remove {}: {error}", path.display()))
-            }
-            _ => Ok(()),
-        }
+        remove_existing(path).map_err(|error| format!("--ready-file: {error}"))
     }
 
     /// Reports that the server is ready, and returns the report. stdout may be closed.

@@ -13,8 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::captures::ClockFlag;
 use crate::child::{Forwarded, exit_code};
+use crate::files::cannot;
 use crate::followed::FollowFlags;
 use crate::kubeconfig::ADMIN_FILE;
+use crate::runtime::single;
 use crate::{envtest, manifests};
 
 #[derive(Args)]
@@ -60,9 +62,7 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
     for path in &task.crds {
         definitions.extend(manifests::definitions(path)?);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    let status = runtime.block_on(async {
+    let status = single()?.block_on(async {
         let signals = Forwarded::listen()?;
         let place = Ephemeral::create()?;
         let Some(server) = ServerProcess::start(&place.0.join("data"), task)? else { return Ok(None) };
@@ -78,7 +78,7 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
             None => shell(&task.from, &task.follow.filename, &place.0)?,
         };
         command.env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
-        let child = command.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+        let child = command.spawn().map_err(cannot("run", Path::new(&program)))?;
         signals.forward_until_end(child).await.map(Some)
     })?;
     Ok(status.map_or(ExitCode::from(NOT_STARTED), exit_code))
@@ -114,7 +114,7 @@ fn shell(from: &[String], followed: &[PathBuf], place: &Path) -> Result<(OsStrin
     if Path::new(&program).file_name().is_some_and(|name| name == "bash") {
         let file = place.join("bashrc");
         let text = format!("[ -f ~/.bashrc ] && . ~/.bashrc\nPS1=\"({names}) $PS1\"\n");
-        std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        std::fs::write(&file, text).map_err(cannot("write", &file))?;
         command.arg("--rcfile").arg(file);
     }
     Ok((program, command))

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use base::clock::scratch_name;
 
+use crate::files::{FileError, cannot};
+
 /// The path of a temporary file, which is removed on drop. Once the file is published, nothing is left to remove.
 pub struct Scratch(pub PathBuf);
 
@@ -21,16 +23,16 @@ impl Scratch {
     }
 
     /// Creates the file, readable by its owner only: exports and backups contain Secrets and keys.
-    pub fn create(&self) -> Result<File, String> {
+    pub fn create(&self) -> Result<File, FileError> {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.0);
         // the error names the directory, since users do not know the temporary name
         let directory = self.0.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        file.map_err(|error| format!("cannot create a file in {}: {error}", directory.display()))
+        file.map_err(cannot("create a file in", directory))
     }
 
     /// Gives the file its final name, under which readers only ever see a complete file.
-    pub fn publish(&self, path: &Path) -> Result<(), String> {
-        std::fs::rename(&self.0, path).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    pub fn publish(&self, path: &Path) -> Result<(), FileError> {
+        std::fs::rename(&self.0, path).map_err(cannot("write", path))
     }
 }
 

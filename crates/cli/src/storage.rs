@@ -146,7 +146,8 @@ async fn shrink(client: &mut JsonClient, definition: &Value, storage: &str) -> R
             json!({"metadata": {"resourceVersion": (version(&now))}, "status": {"storedVersions": [(storage)]}});
         let response = client.call(Method::PATCH, &format!("{path}/status"), "application/json", Some(&patch)).await?;
         if response.code != 409 {
-            return response.ok().map(drop);
+            response.ok()?;
+            return Ok(());
         }
     }
     Err("every attempt to update status.storedVersions conflicted with another write; try again".to_owned())

@@ -13,6 +13,7 @@ use store::BeforeImport;
 use crate::count::{are, counted};
 use crate::encryption::EncryptionFlags;
 use crate::etcd_flags::Etcd;
+use crate::files::cannot;
 use crate::place::Place;
 use crate::progress::Meter;
 use crate::runtime::single;
@@ -140,7 +141,7 @@ pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<Transf
     let mut out = BufWriter::new(scratch.create()?);
     let done = transfer::export(chosen, layout, &mut out, &mut progress).map_err(|why| format!("{shown}: {why}"))?;
     let synced = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-    synced.map_err(|error| format!("cannot write {shown}: {error}"))?;
+    synced.map_err(cannot("write", file))?;
     scratch.publish(file)?;
     Ok(done)
 }
@@ -183,11 +184,11 @@ const INTERRUPTED: &str =
 /// Imports the file and prints a summary. Fails with a one-line message.
 pub fn import(task: &Import) -> Result<(), String> {
     let shown = task.file.display();
-    let with_name = |error: std::io::Error| format!("cannot read {shown}: {error}");
+    let failed = cannot("read", &task.file);
     let mut file = vec![];
     match task.file == Path::new(STANDARD) {
-        true => drop(std::io::stdin().lock().read_to_end(&mut file).map_err(with_name)?),
-        false => file = std::fs::read(&task.file).map_err(with_name)?,
+        true => drop(std::io::stdin().lock().read_to_end(&mut file).map_err(failed)?),
+        false => file = std::fs::read(&task.file).map_err(failed)?,
     }
     let StoreFlags { place, etcd, encryption } = &task.target;
     let to_etcd = !etcd.etcd_servers.is_empty();

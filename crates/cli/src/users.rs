@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::files::{FileError, cannot};
 use crate::kubeconfig::{ADMIN_FILE, Entries, Kubeconfig};
 use crate::place::{CertificatePlace, listed_kubeconfigs};
 use crate::values::{context_name, server_url, subject, user_lifetime};
@@ -120,9 +121,9 @@ impl MergeTarget {
         Ok(MergeTarget { path, kubeconfig, has_current_context })
     }
 
-    fn write(&self) -> Result<(), String> {
+    fn write(&self) -> Result<(), FileError> {
         if let Some(parent) = self.path.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| format!("cannot create {}: {error}", parent.display()))?;
+            std::fs::create_dir_all(parent).map_err(cannot("create", parent))?;
         }
         self.kubeconfig.write(&self.path, 0o600)
     }

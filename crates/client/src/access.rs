@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::Value;
 
+use crate::error::AccessError;
 use crate::exec::{self, Credentials};
 
 /// URL and credentials of a server. Certificates and keys are PEM; empty fields are absent.
@@ -36,36 +37,44 @@ pub enum Verification {
 
 impl Access {
     /// Reads the cluster and the user of the current context of a kubeconfig file. Relative file names are resolved
-    /// against its directory. The error is one line that names the file.
-    pub fn read(kubeconfig: &Path) -> Result<Access, String> {
+    /// against its directory.
+    pub fn read(kubeconfig: &Path) -> Result<Access, AccessError> {
         Access::read_all(&[kubeconfig.to_owned()])
     }
 
     /// The same for several files, as in `KUBECONFIG`: the first file with an entry, or with a current context, counts, and
     /// files that do not exist are skipped unless none of them does.
-    pub fn read_all(kubeconfigs: &[PathBuf]) -> Result<Access, String> {
+    pub fn read_all(kubeconfigs: &[PathBuf]) -> Result<Access, AccessError> {
         Access::read_context(kubeconfigs, None)
     }
 
     /// The same for a context; `None` is the current one.
-    pub fn read_context(kubeconfigs: &[PathBuf], context: Option<&str>) -> Result<Access, String> {
-        let (mut found, mut missing) = (vec![], vec![]);
+    pub fn read_context(kubeconfigs: &[PathBuf], context: Option<&str>) -> Result<Access, AccessError> {
+        let (mut found, mut missing) = (vec![], None);
         for path in kubeconfigs {
             match std::fs::read(path) {
                 Ok(text) => {
                     let config = machinery::yaml::decode(&text);
-                    let content = config.map_err(|error| format!("{}: {error}", path.display()))?.value;
+                    let content = config.map_err(|source| AccessError::NotYaml { path: path.clone(), source })?.value;
                     found.push(Config { content, directory: path.parent().unwrap_or(Path::new(".")) });
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing.push((path, error)),
-                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+                Err(source) => {
+                    let is_missing = source.kind() == std::io::ErrorKind::NotFound;
+                    let error = AccessError::Unreadable { path: path.clone(), source };
+                    if !is_missing {
+                        return Err(error);
+                    }
+                    missing.get_or_insert(error);
+                }
             }
         }
-        if let ([], Some((path, error))) = (&*found, missing.first()) {
-            return Err(format!("cannot read {}: {error}", path.display()));
+        if let Some(error) = missing.filter(|_| found.is_empty()) {
+            return Err(error);
         }
-        let names: Vec<String> = kubeconfigs.iter().map(|path| path.display().to_string()).collect();
-        of_context(&found, context).map_err(|why| format!("{}: {why}", names.join(":")))
+        of_context(&found, context).map_err(|error| {
+            let names: Vec<String> = kubeconfigs.iter().map(|path| path.display().to_string()).collect();
+            AccessError::Context { files: names.join(":"), source: Box::new(error) }
+        })
     }
 }
 
@@ -100,34 +109,39 @@ struct Config<'a> {
 }
 
 /// Field `field` of the first entry of `list` with this name, and the directory of its file.
-fn named<'a>(configs: &'a [Config], list: &str, name: &str, field: &str) -> Result<(&'a Value, &'a Path), String> {
+fn named<'a>(
+    configs: &'a [Config],
+    list: &str,
+    name: &str,
+    field: &'static str,
+) -> Result<(&'a Value, &'a Path), AccessError> {
     let find = |config: &'a Config| {
         let entries = config.content.items_at(&[list]);
         let entry = entries.iter().find(|entry| entry.str_at(&["name"]) == name)?;
         Some((entry.get(field)?, config.directory))
     };
-    configs.iter().find_map(find).ok_or_else(|| format!("there is no {field} {name:?}"))
+    configs.iter().find_map(find).ok_or_else(|| AccessError::Missing { field, name: name.to_owned() })
 }
 
 /// The content of `KEY-data`, base64, or of the file that `KEY` names; empty if there is neither.
-fn content(value: &Value, key: &str, directory: &Path) -> Result<Vec<u8>, String> {
+fn content(value: &Value, key: &'static str, directory: &Path) -> Result<Vec<u8>, AccessError> {
     let data = value.str_at(&[&format!("{key}-data")]);
     if !data.is_empty() {
-        return STANDARD.decode(data).map_err(|error| format!("{key}-data: {error}"));
+        return STANDARD.decode(data).map_err(|source| AccessError::NotBase64 { key, source });
     }
     match value.str_at(&[key]) {
         "" => Ok(vec![]),
         file => {
             let path = directory.join(file);
-            std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+            std::fs::read(&path).map_err(|source| AccessError::Unreadable { path, source })
         }
     }
 }
 
-fn of_context(configs: &[Config], context: Option<&str>) -> Result<Access, String> {
+fn of_context(configs: &[Config], context: Option<&str>) -> Result<Access, AccessError> {
     let mut names = configs.iter().map(|config| config.content.str_at(&["current-context"]));
     let current = || names.find(|name| !name.is_empty());
-    let name = context.or_else(current).ok_or("the kubeconfig has no current-context")?;
+    let name = context.or_else(current).ok_or(AccessError::NoCurrentContext)?;
     let (context, _) = named(configs, "contexts", name, "context")?;
     let (cluster, beside_cluster) = named(configs, "clusters", context.str_at(&["cluster"]), "cluster")?;
     let anonymous = Value::object();
@@ -190,7 +204,7 @@ mod tests {
                     current-context: ";
         let read = |context: &str| {
             let content = machinery::yaml::decode(format!("{text}{context}\n").as_bytes()).unwrap().value;
-            of_context(&[Config { content, directory: Path::new(".") }], None)
+            of_context(&[Config { content, directory: Path::new(".") }], None).map_err(|error| error.to_string())
         };
         let with_token = Access {
             server: "https://x".to_owned(),
@@ -224,7 +238,7 @@ mod tests {
         let missing = directory.path().join("missing");
         let access = Access::read_all(&[missing.clone(), users, contexts]).unwrap();
         assert_eq!((&*access.token, &*access.certificate_authority), ("first", &b"ca"[..]));
-        let error = Access::read_all(std::slice::from_ref(&missing)).unwrap_err();
+        let error = Access::read_all(std::slice::from_ref(&missing)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("cannot read {}", missing.display())), "{error}");
     }
 }

@@ -17,6 +17,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio_rustls::client::TlsStream;
 
 use crate::access::Access;
+use crate::error::{Error, SettingsError};
 use crate::tls;
 
 /// A request.
@@ -74,13 +75,13 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    /// The response itself unless it is an error, which is described in one line; `call` names the request.
-    pub fn ok(self, call: &str) -> Result<Response, String> {
+    /// The response itself unless it is an error; `call` names the request.
+    pub fn ok(self, call: &str) -> Result<Response, Error> {
         if self.is_success() {
             return Ok(self);
         }
         let text: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
-        Err(format!("{call} failed with status {}: {}", self.status, text.trim()))
+        Err(Error::Status { call: call.to_owned(), status: self.status, body: text.trim().to_owned() })
     }
 }
 
@@ -132,13 +133,14 @@ pub struct Connection {
 
 impl Client {
     /// Creates a client; it does not connect yet. Fails if the URL or a certificate is invalid.
-    pub fn new(access: &Access, options: Options) -> Result<Arc<Client>, String> {
+    pub fn new(access: &Access, options: Options) -> Result<Arc<Client>, SettingsError> {
         let (authority, base) = place(&access.server)?;
         let host = match access.server_name.as_str() {
             "" => authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']),
             name => name,
         };
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|source| SettingsError::ServerName { host: host.to_owned(), source })?;
         let protocol: &[u8] = match options.protocol {
             Protocol::Http1 => b"http/1.1",
             Protocol::Http2 => b"h2",
@@ -148,8 +150,8 @@ impl Client {
     }
 
     /// Opens a TLS connection without speaking HTTP on it.
-    pub async fn stream(&self) -> Result<TlsStream<TcpStream>, String> {
-        let refused = |error: std::io::Error| format!("cannot connect to {}: {error}", self.authority);
+    pub async fn stream(&self) -> Result<TlsStream<TcpStream>, Error> {
+        let refused = |source| Error::Connect { authority: self.authority.clone(), source };
         let stream = TcpStream::connect(&self.authority).await.map_err(refused)?;
         stream.set_nodelay(true).map_err(refused)?;
         self.tls.connect(self.name.clone(), stream).await.map_err(refused)
@@ -157,9 +159,9 @@ impl Client {
 
     /// Opens a connection. Its driver runs in a task of the current runtime and ends with the connection.
     #[allow(clippy::disallowed_methods, reason = "the driver ends with its connection")]
-    pub async fn connect(self: &Arc<Client>) -> Result<Connection, String> {
+    pub async fn connect(self: &Arc<Client>) -> Result<Connection, Error> {
         let stream = TokioIo::new(self.stream().await?);
-        let broken = |error: hyper::Error| format!("{} does not speak HTTP: {error}", self.authority);
+        let broken = |source| Error::NotHttp { authority: self.authority.clone(), source };
         let sender = match self.options.protocol {
             Protocol::Http2 => {
                 let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -177,7 +179,7 @@ impl Client {
     }
 
     /// Connections for `count` users: one each over HTTP/1.1, handles of one connection over HTTP/2.
-    pub async fn connections(self: &Arc<Client>, count: usize) -> Result<Vec<Connection>, String> {
+    pub async fn connections(self: &Arc<Client>, count: usize) -> Result<Vec<Connection>, Error> {
         let mut all: Vec<Connection> = Vec::with_capacity(count);
         for _ in 0..count {
             let shared = all.first().and_then(Connection::share);
@@ -190,7 +192,7 @@ impl Client {
     }
 
     /// The HTTP request of a call, with the client's credentials.
-    pub fn request(&self, call: Call) -> Result<HttpRequest<Full<Bytes>>, String> {
+    pub fn request(&self, call: Call) -> Result<HttpRequest<Full<Bytes>>, Error> {
         let mut builder = HttpRequest::builder().method(call.method).header("user-agent", self.options.user_agent);
         builder = builder.header("accept", call.accept);
         builder = match self.options.protocol {
@@ -207,14 +209,13 @@ impl Client {
         if !self.token.is_empty() {
             builder = builder.header("authorization", format!("Bearer {}", self.token));
         }
-        builder.body(Full::new(call.body)).map_err(|error| error.to_string())
+        Ok(builder.body(Full::new(call.body))?)
     }
 }
 
-/// A connection to a server of a kubeconfig. Fails with a one-line message.
-pub async fn connect(access: &Access) -> Result<Connection, String> {
-    let client = Client::new(access, Options::default());
-    client.map_err(|why| format!("the kubeconfig: {why}"))?.connect().await
+/// A connection to a server of a kubeconfig.
+pub async fn connect(access: &Access) -> Result<Connection, Error> {
+    Client::new(access, Options::default())?.connect().await
 }
 
 /// A request with any headers.
@@ -249,9 +250,9 @@ impl Streamed {
     }
 
     /// The next piece of the body; `None` at its end.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.response.body_mut().frame().await {
-            let frame = frame.map_err(|error| format!("a response ended early: {error}"))?;
+            let frame = frame.map_err(Error::EndedEarly)?;
             if let Ok(bytes) = frame.into_data() {
                 return Ok(Some(bytes));
             }
@@ -260,7 +261,7 @@ impl Streamed {
     }
 
     /// The rest of the body.
-    pub async fn rest(&mut self) -> Result<Vec<u8>, String> {
+    pub async fn rest(&mut self) -> Result<Vec<u8>, Error> {
         let mut all = vec![];
         while let Some(bytes) = self.next().await? {
             all.extend_from_slice(&bytes);
@@ -271,14 +272,14 @@ impl Streamed {
 
 impl Connection {
     /// Sends a request. The next one may be sent when the response has been read.
-    pub async fn exchange(&mut self, request: Request) -> Result<Streamed, String> {
+    pub async fn exchange(&mut self, request: Request) -> Result<Streamed, Error> {
         let mut call =
             self.client.request(Call { method: request.method, body: request.body, ..Call::get(request.path) })?;
         let mut headers = HeaderMap::new();
         for (name, value) in request.headers {
-            let wrong = |what: &str| format!("{what} of the header {name:?} is wrong");
-            let value = value.parse::<HeaderValue>().map_err(|_| wrong("the value"))?;
-            headers.append(name.parse::<HeaderName>().map_err(|_| wrong("the name"))?, value);
+            let wrong = |part| Error::Header { part, name: name.clone() };
+            let value = value.parse::<HeaderValue>().map_err(|_| wrong("value"))?;
+            headers.append(name.parse::<HeaderName>().map_err(|_| wrong("name"))?, value);
         }
         call.headers_mut().remove("accept");
         // replaces those of the client
@@ -293,13 +294,13 @@ impl Connection {
     }
 
     /// Sends a request and returns as soon as the head of the response has been received.
-    pub async fn open(&mut self, call: Call) -> Result<hyper::Response<Incoming>, String> {
+    pub async fn open(&mut self, call: Call) -> Result<hyper::Response<Incoming>, Error> {
         let request = self.client.request(call)?;
         self.request(request).await
     }
 
-    async fn request(&mut self, request: HttpRequest<Full<Bytes>>) -> Result<hyper::Response<Incoming>, String> {
-        let broken = |error: hyper::Error| format!("the connection to {} broke: {error}", self.client.authority);
+    async fn request(&mut self, request: HttpRequest<Full<Bytes>>) -> Result<hyper::Response<Incoming>, Error> {
+        let broken = |source| Error::Broken { authority: self.client.authority.clone(), source };
         match &mut self.sender {
             Sender::Http1(sender) => {
                 sender.ready().await.map_err(broken)?;
@@ -313,11 +314,11 @@ impl Connection {
     }
 
     /// Sends a request and reads its response.
-    pub async fn send(&mut self, call: Call) -> Result<Response, String> {
+    pub async fn send(&mut self, call: Call) -> Result<Response, Error> {
         let mut incoming = self.open(call).await?;
         let mut response = Response { status: incoming.status().as_u16(), size: 0, body: vec![] };
         while let Some(frame) = incoming.frame().await {
-            let frame = frame.map_err(|error| format!("a response ended early: {error}"))?;
+            let frame = frame.map_err(Error::EndedEarly)?;
             if let Some(data) = frame.data_ref() {
                 response.size += data.len();
                 let room = self.client.options.body_bytes_max.saturating_sub(response.body.len());
@@ -329,10 +330,11 @@ impl Connection {
 }
 
 /// `host:port` of an `https://` URL, and its path without a slash at the end; the default port is 443.
-fn place(server: &str) -> Result<(String, String), String> {
-    let url = Url::parse(server).map_err(|error| format!("server {server:?}: {error}"))?;
+fn place(server: &str) -> Result<(String, String), SettingsError> {
+    let named = || server.to_owned();
+    let url = Url::parse(server).map_err(|why| SettingsError::Url { server: named(), why })?;
     if url.scheme != "https" {
-        return Err(format!("server {server:?} is not an https:// URL"));
+        return Err(SettingsError::NotHttps { server: named() });
     }
     let base = url.path.trim_end_matches('/').to_owned();
     let is_default = url.port().is_empty();
@@ -349,6 +351,6 @@ mod tests {
         assert_eq!(found("https://x").unwrap(), "x:443 ");
         assert_eq!(found("https://[::1]:1/").unwrap(), "[::1]:1 ");
         assert_eq!(found("https://x/clusters/a/").unwrap(), "x:443 /clusters/a");
-        assert_eq!(found("http://x").unwrap_err(), "server \"http://x\" is not an https:// URL");
+        assert_eq!(found("http://x").unwrap_err().to_string(), "server \"http://x\" is not an https:// URL");
     }
 }

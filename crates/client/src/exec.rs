@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use machinery::{Value, json};
 
+use crate::error::AccessError;
+
 /// The output of a program. Empty fields are absent; certificates and keys are PEM.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
@@ -15,9 +17,10 @@ pub struct Credentials {
 }
 
 /// Runs the program that `exec` describes; a relative path starts from the directory of the kubeconfig. The program gets no stdin, and its
-/// stderr is that of this process. Fails with a one-line message.
-pub fn credentials(exec: &Value, cluster: &Value, directory: &Path) -> Result<Credentials, String> {
+/// stderr is that of this process.
+pub fn credentials(exec: &Value, cluster: &Value, directory: &Path) -> Result<Credentials, AccessError> {
     let name = exec.str_at(&["command"]);
+    let named = || name.to_owned();
     let program = if name.contains('/') { directory.join(name) } else { name.into() };
     let mut info = json!({"apiVersion": (exec.str_at(&["apiVersion"])), "kind": "ExecCredential",
         "spec": {"interactive": false}});
@@ -28,21 +31,22 @@ pub fn credentials(exec: &Value, cluster: &Value, directory: &Path) -> Result<Cr
     command.args(exec.items_at(&["args"]).iter().filter_map(Value::as_str));
     command.envs(exec.items_at(&["env"]).iter().map(|entry| (entry.str_at(&["name"]), entry.str_at(&["value"]))));
     command.env("KUBERNETES_EXEC_INFO", info.to_json()).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let done = command.output().map_err(|error| match exec.str_at(&["installHint"]).trim() {
-        "" => format!("cannot run {name}: {error}"),
-        hint => format!("cannot run {name}: {error}: {}", hint.lines().next().unwrap_or_default()),
+    let done = command.output().map_err(|source| {
+        let hint = exec.str_at(&["installHint"]).trim().lines().next().map(str::to_owned);
+        AccessError::NotRun { program: named(), source, hint }
     })?;
     if !done.status.success() {
-        return Err(format!("{name}, which the kubeconfig names for credentials, failed: {}", done.status));
+        return Err(AccessError::Failed { program: named(), status: done.status });
     }
-    let printed = machinery::value::decode(&done.stdout).map_err(|error| format!("the output of {name}: {error}"))?;
+    let printed = machinery::value::decode(&done.stdout);
+    let printed = printed.map_err(|source| AccessError::Output { program: named(), source })?;
     let text = |field: &str| printed.str_at(&["status", field]).to_owned();
     let found = Credentials {
         token: text("token"),
         certificate: text("clientCertificateData").into(),
         key: text("clientKeyData").into(),
     };
-    if found == Credentials::default() { Err(format!("{name} has printed no credentials")) } else { Ok(found) }
+    if found == Credentials::default() { Err(AccessError::NoCredentials { program: named() }) } else { Ok(found) }
 }
 
 #[cfg(test)]
@@ -57,7 +61,8 @@ mod tests {
             for (name, value) in more.fields() {
                 exec.set_at(&[name], value.clone());
             }
-            credentials(&exec, &json!({"server": "https://x"}), Path::new("/tmp")).map(|found| {
+            let found = credentials(&exec, &json!({"server": "https://x"}), Path::new("/tmp"));
+            found.map_err(|error| error.to_string()).map(|found| {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 [found.token, text(&found.certificate), text(&found.key)].join(" ")
             })

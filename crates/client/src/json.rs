@@ -8,6 +8,7 @@ use machinery::Value;
 
 use crate::access::Access;
 use crate::connection::{self, Call, Connection};
+use crate::error::Error;
 
 /// The media type of objects.
 pub const JSON: &str = "application/json";
@@ -34,9 +35,9 @@ impl JsonResponse {
         (200..300).contains(&self.code)
     }
 
-    /// The body of a success. The error is the message of the server.
-    pub fn ok(self) -> Result<Value, String> {
-        if self.is_ok() { Ok(self.body) } else { Err(self.message()) }
+    /// The body of a success. The text of the error is the message of the server.
+    pub fn ok(self) -> Result<Value, Error> {
+        if self.is_ok() { Ok(self.body) } else { Err(Error::Refused { code: self.code, message: self.message() }) }
     }
 
     pub fn message(&self) -> String {
@@ -48,22 +49,22 @@ impl JsonResponse {
 }
 
 impl JsonClient {
-    /// Connects to the server of the current context of kubeconfigs. Fails with a one-line message.
-    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<JsonClient, String> {
+    /// Connects to the server of the current context of kubeconfigs.
+    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<JsonClient, Error> {
         JsonClient::of(&Access::read_all(kubeconfigs)?).await
     }
 
-    /// Connects to a server of a kubeconfig. Fails with a one-line message.
-    pub async fn of(access: &Access) -> Result<JsonClient, String> {
+    /// Connects to a server of a kubeconfig.
+    pub async fn of(access: &Access) -> Result<JsonClient, Error> {
         Ok(JsonClient { connection: connection::connect(access).await? })
     }
 
-    /// Reads a path. A server that is busy is asked again after the pause that it names. Fails with a one-line message.
-    pub async fn get(&mut self, path: &str) -> Result<JsonResponse, String> {
+    /// Reads a path. A server that is busy is asked again after the pause that it names.
+    pub async fn get(&mut self, path: &str) -> Result<JsonResponse, Error> {
         self.get_as(path, JSON).await
     }
 
-    async fn get_as(&mut self, path: &str, accept: &'static str) -> Result<JsonResponse, String> {
+    async fn get_as(&mut self, path: &str, accept: &'static str) -> Result<JsonResponse, Error> {
         for _ in 0..BUSY_TRIES {
             let response = self.call(Method::GET, path, accept, None).await?;
             if response.code != 429 {
@@ -73,12 +74,12 @@ impl JsonClient {
             let pause = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
             tokio::time::sleep(pause.unwrap_or_default().clamp(BUSY_PAUSE, BUSY_PAUSE_MAX)).await;
         }
-        Err(format!("GET {path}: the server is too busy"))
+        Err(Error::Busy { path: path.to_owned() })
     }
 
     /// Reads a page of the list at a path, which has no query, as the media type `accept`. `token` is that of the page before, and
-    /// empty for the first one. Returns the list; [`next_page`] has the token of the next page. Fails with a one-line message.
-    pub async fn page(&mut self, path: &str, token: &str, accept: &'static str) -> Result<Value, String> {
+    /// empty for the first one. Returns the list; [`next_page`] has the token of the next page.
+    pub async fn page(&mut self, path: &str, token: &str, accept: &'static str) -> Result<Value, Error> {
         let first = self.get_as(&format!("{path}?limit={PAGE}&continue={token}"), accept).await?;
         match next_page(&first.body) {
             // the server no longer keeps the objects as they were: this token continues with them as they are now
@@ -89,14 +90,15 @@ impl JsonClient {
         }
     }
 
-    /// Reads a text, such as a log. Fails with a one-line message.
-    pub async fn text(&mut self, path: &str) -> Result<Vec<u8>, String> {
+    /// Reads a text, such as a log.
+    pub async fn text(&mut self, path: &str) -> Result<Vec<u8>, Error> {
         let response = self.connection.send(Call { accept: "*/*", ..Call::get(path) }).await?;
-        let message = |body: Value| JsonResponse { code: response.status, body }.message();
-        match response.is_success() {
-            true => Ok(response.body),
-            false => Err(message(machinery::value::decode(&response.body).unwrap_or_default())),
+        if response.is_success() {
+            return Ok(response.body);
         }
+        let body = machinery::value::decode(&response.body).unwrap_or_default();
+        let refused = JsonResponse { code: response.status, body };
+        Err(Error::Refused { code: refused.code, message: refused.message() })
     }
 
     /// Sends a request with a JSON body, a merge patch for PATCH; `accept` is the media type of the response.
@@ -106,7 +108,7 @@ impl JsonClient {
         path: &str,
         accept: &'static str,
         body: Option<&Value>,
-    ) -> Result<JsonResponse, String> {
+    ) -> Result<JsonResponse, Error> {
         let content_type = match body {
             None => "",
             Some(_) if method == Method::PATCH => "application/merge-patch+json",

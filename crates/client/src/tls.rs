@@ -11,19 +11,19 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::access::{Access, Verification};
+use crate::error::SettingsError;
 
 /// The configuration for a server that is spoken to with an application protocol, such as `h2`.
-pub fn config(access: &Access, protocol: &[u8]) -> Result<ClientConfig, String> {
+pub fn config(access: &Access, protocol: &[u8]) -> Result<ClientConfig, SettingsError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
+    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let builder = match access.verification {
         Verification::Required => {
             let mut roots = RootCertStore::empty();
+            let what = "the CA bundle";
             for certificate in CertificateDer::pem_slice_iter(&access.certificate_authority) {
-                let certificate = certificate.map_err(|error| format!("the CA bundle: {error}"))?;
-                roots.add(certificate).map_err(|error| format!("the CA bundle: {error}"))?;
+                let certificate = certificate.map_err(|source| SettingsError::Pem { what, source })?;
+                roots.add(certificate).map_err(|source| SettingsError::Tls { what, source })?;
             }
             builder.with_root_certificates(roots)
         }
@@ -40,14 +40,16 @@ pub fn config(access: &Access, protocol: &[u8]) -> Result<ClientConfig, String> 
     Ok(config)
 }
 
-fn shown(access: &Access, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
-    let failed = |error: Error| format!("the client certificate: {error}");
+fn shown(access: &Access, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, SettingsError> {
+    let what = "the client certificate";
+    let failed = |source: Error| SettingsError::Tls { what, source };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate).collect();
-    let chain = chain.map_err(|error| format!("the client certificate: {error}"))?;
+    let chain = chain.map_err(|source| SettingsError::Pem { what, source })?;
     if chain.is_empty() {
-        return Err("the client certificate: there is none in the PEM".to_owned());
+        return Err(SettingsError::NoCertificate);
     }
-    let key = PrivateKeyDer::from_pem_slice(&access.key).map_err(|error| format!("the client key: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(&access.key);
+    let key = key.map_err(|source| SettingsError::Pem { what: "the client key", source })?;
     let key = provider.key_provider.load_private_key(key).map_err(failed)?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {

@@ -19,7 +19,8 @@ impl CapturedLogs for Logs {
             LogRun::Previous => Run::Previous,
         };
         let [namespace, pod, container] = [log.namespace, log.pod, log.container].map(str::to_owned);
-        self.0.get(&LogKey { namespace, pod, container, run }).map(CapturedLog::read)
+        let log = self.0.get(&LogKey { namespace, pod, container, run })?;
+        Some(log.read().map_err(String::from))
     }
 }
 

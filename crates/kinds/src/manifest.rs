@@ -3,7 +3,7 @@
 use base::request::FeatureGates;
 use machinery::types::go_struct;
 use machinery::value::Decoded;
-use machinery::{FieldError, Value, status};
+use machinery::{Value, status};
 use schema::shape;
 
 use crate::catalogue::CATALOGUE;
@@ -171,7 +171,6 @@ impl Reader<'_> {
             return Ok(ManifestObject { row, value });
         }
         let name = machinery::value::quote(value.str_at(&["metadata", "name"]));
-        let errors: Vec<String> = errors.iter().map(FieldError::to_string).collect();
         Err(format!("{} {name}: {}", row.kind, status::aggregate(&errors)))
     }
 }

@@ -76,13 +76,11 @@ impl Reason {
 }
 
 /// Several errors as one text, without repetitions, as upstream's `utilerrors.Aggregate` prints them.
-pub fn aggregate(errors: &[String]) -> String {
+pub fn aggregate(errors: &[impl ToString]) -> String {
     let mut seen = HashSet::new();
-    let distinct: Vec<&str> = errors.iter().map(String::as_str).filter(|error| seen.insert(*error)).collect();
-    match distinct.as_slice() {
-        [one] => (*one).to_owned(),
-        many => format!("[{}]", many.join(", ")),
-    }
+    let mut distinct: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    distinct.retain(|error| seen.insert(error.clone()));
+    if distinct.len() == 1 { distinct.remove(0) } else { format!("[{}]", distinct.join(", ")) }
 }
 
 /// One entry of `details.causes`. Empty parts are not sent.
@@ -264,14 +262,7 @@ impl Status {
 
     /// A 422 Invalid for a named object, with a cause for each error. `kind` is the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
-        let mut reported = std::collections::HashSet::new();
-        let texts: Vec<String> =
-            errors.iter().map(ToString::to_string).filter(|text| reported.insert(text.clone())).collect();
-        let list = match texts.as_slice() {
-            [] => "<nil>".to_owned(),
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let list = if errors.is_empty() { "<nil>".to_owned() } else { aggregate(errors) };
         let message = format!("{} {} is invalid: {list}", group_resource(group, kind), quote(name));
         let mut status = Self::about(Reason::Invalid, message, group, kind, name);
         if let Some(details) = &mut status.details {

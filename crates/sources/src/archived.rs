@@ -14,6 +14,7 @@ use flate2::write::GzEncoder;
 use machinery::{Value, yaml};
 
 use crate::capture::{Capture, Captured, Run};
+use crate::error::Error;
 use crate::inputs;
 use crate::layouts::{self, LogKey};
 use crate::packed::PackedObject;
@@ -31,14 +32,15 @@ pub enum Secrets {
 }
 
 /// Writes a capture to a directory that does not exist or is empty, or to a compressed archive if the name ends in `.tar.gz` or `.tgz`.
-/// Returns the number of objects. Fails with a one-line message, and then leaves no archive, and a directory that cannot be read.
-pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, String> {
-    let failed = |error: io::Error| format!("cannot write {}: {error}", to.display());
+/// Returns the number of objects. If it fails, it leaves no archive, and a directory that cannot be read.
+pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, Error> {
+    let path = || to.to_owned();
+    let failed = |source| Error::Unwritable { path: path(), source };
     let name = to.to_string_lossy();
     if !name.ends_with(".tar.gz") && !name.ends_with(".tgz") {
         let is_used = std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some());
         if is_used || to.is_file() {
-            return Err(format!("{name} exists: name a new or empty directory, or a file that ends in .tar.gz"));
+            return Err(Error::Exists { path: path() });
         }
         return directory(capture, secrets, to).map_err(failed);
     }
@@ -184,7 +186,7 @@ mod tests {
         };
         for (to, secrets) in [("a.tar.gz", Secrets::Redacted), ("b.tgz", Secrets::Kept), ("c", Secrets::Redacted)] {
             let to = directory.path().join(to);
-            assert_eq!(write(&capture, &to, secrets), Ok(3));
+            assert_eq!(write(&capture, &to, secrets).unwrap(), 3);
             let read = Capture::read(&to.to_string_lossy()).unwrap();
             let paths: Vec<&str> = read.objects.iter().map(|object| &*object.path).collect();
             let want =
@@ -196,12 +198,9 @@ mod tests {
         }
         std::fs::write(directory.path().join("c").join(inputs::UNFINISHED), inputs::UNFINISHED_CAPTURE).unwrap();
         let unfinished = Capture::read(&directory.path().join("c").to_string_lossy()).unwrap_err();
-        assert!(
-            unfinished.ends_with("a capture into it was not completed; remove it, and capture again"),
-            "{unfinished}"
-        );
+        assert!(matches!(unfinished, Error::Unfinished { .. }), "{unfinished}");
         let again = write(&capture, &directory.path().join("c"), Secrets::Kept).unwrap_err();
-        assert!(again.ends_with("name a new or empty directory, or a file that ends in .tar.gz"), "{again}");
+        assert!(matches!(again, Error::Exists { .. }), "{again}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
     }
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use machinery::Value;
 use machinery::time::parse_rfc3339;
 
+use crate::error::Error;
 use crate::etcd::StoredObject;
 use crate::inputs::{Input, SourceFile, files};
 pub use crate::layouts::{LogKey, Run};
@@ -38,8 +39,7 @@ pub struct Captured {
 pub struct CapturedLog(Input);
 
 impl CapturedLog {
-    /// Reads it. Fails with a one-line message.
-    pub fn read(&self) -> Result<Bytes, String> {
+    pub fn read(&self) -> Result<Bytes, Error> {
         self.0.text(limits::LOG_BYTES_MAX)
     }
 }
@@ -73,8 +73,8 @@ struct Content {
 }
 
 impl Capture {
-    /// Reads a source: a file, a directory, an archive, stdin, or a commit. Fails with a one-line message if it has no objects.
-    pub fn read(source: &str) -> Result<Capture, String> {
+    /// Reads a source: a file, a directory, an archive, stdin, or a commit. Fails if it has no objects.
+    pub fn read(source: &str) -> Result<Capture, Error> {
         if let Some(cluster) = LiveCluster::parse(source) {
             return Capture::of_cluster(source, &cluster);
         }
@@ -96,14 +96,13 @@ impl Capture {
         }
         match capture.objects.is_empty() && capture.logs.is_empty() {
             true => {
-                let lines = capture.problems.lines();
-                let line = lines.first().map_or("", String::as_str);
-                Err(match line.strip_prefix(&format!("{source}: ")) {
+                let problem = capture.problems.lines().into_iter().next();
+                let of_source = problem.as_ref().and_then(|line| line.strip_prefix(&format!("{source}: ")));
+                Err(match of_source.map(str::to_owned) {
                     // what is wrong with the source itself names it
-                    Some(why) if why.contains(source) => why.to_owned(),
-                    Some(why) => format!("{source}: no objects are found in it ({why})"),
-                    None if line.is_empty() => format!("{source}: no objects are found in it"),
-                    None => format!("{source}: no objects are found in it ({line})"),
+                    Some(why) if why.contains(source) => Error::Problem(why),
+                    Some(why) => Error::NoObjects { name: source.to_owned(), problem: Some(why) },
+                    None => Error::NoObjects { name: source.to_owned(), problem },
                 })
             }
             false => Ok(capture),
@@ -112,7 +111,7 @@ impl Capture {
 }
 
 impl Capture {
-    fn of_cluster(source: &str, cluster: &LiveCluster) -> Result<Capture, String> {
+    fn of_cluster(source: &str, cluster: &LiveCluster) -> Result<Capture, Error> {
         let listed = cluster.list()?;
         let mut capture = Capture { name: source.to_owned(), moment: Some(clock::now_seconds()), ..Capture::default() };
         listed.problems.iter().for_each(|(list, why)| capture.problems.add(list, why));
@@ -124,9 +123,8 @@ impl Capture {
 }
 
 impl Capture {
-    /// Adds the logs of all containers that have run, if the source is a cluster; those of other sources have been read. Fails with
-    /// a one-line message.
-    pub fn add_logs(&mut self, source: &str) -> Result<(), String> {
+    /// Adds the logs of all containers that have run, if the source is a cluster; those of other sources have been read.
+    pub fn add_logs(&mut self, source: &str) -> Result<(), Error> {
         let Some(cluster) = LiveCluster::parse(source) else { return Ok(()) };
         let objects = self.objects.iter().map(|captured| &captured.object);
         let pods = objects.filter(|object| (&*object.api_version, &*object.kind) == ("v1", "Pod"));
@@ -210,7 +208,7 @@ fn content(file: &SourceFile, is_alone: bool, taken: &AtomicU64) -> Content {
             content.documents(&Input::Read(file.input.name(), rest), &file.path, taken);
             content.logs.extend(logs);
         }
-        Err(why) => content.problems.push(why),
+        Err(error) => content.problems.push(error.to_string()),
     }
     content
 }
@@ -245,12 +243,12 @@ impl Content {
         let path: Arc<str> = path.into();
         let documents = match input.documents() {
             Ok(documents) => documents,
-            Err(why) => return self.problems.push(why),
+            Err(error) => return self.problems.push(error.to_string()),
         };
         for document in documents {
             let document = match document {
                 Ok(document) => document,
-                Err(why) => return self.problems.push(why),
+                Err(error) => return self.problems.push(error.to_string()),
             };
             match document.values() {
                 Err(undecodable) => self.problems.push(undecodable.why),
@@ -291,7 +289,7 @@ struct Dumped {
 }
 
 /// Takes the logs out of a text. `None` if it has none.
-fn dumped(input: &Input) -> Result<Option<Dumped>, String> {
+fn dumped(input: &Input) -> Result<Option<Dumped>, Error> {
     let text = input.text(DOCUMENT_BYTES_MAX as u64)?;
     let Some(first) = memchr::memmem::find(&text, DUMPED_LOG) else { return Ok(None) };
     let (mut rest, mut logs, mut at) = (text[..first].to_vec(), vec![], first);

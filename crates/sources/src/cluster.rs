@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use client::JsonClient;
 use machinery::Value;
 
+use crate::error::ClusterError;
+
 /// The word that stands for the current context of the default kubeconfigs; `kubeconfig:FILE` names a file.
 const WORD: &str = "kubeconfig";
 
@@ -26,22 +28,22 @@ pub fn kubeconfigs(argument: &str) -> Option<Vec<PathBuf>> {
 }
 
 impl Cluster {
-    /// Connects to the server of the current context. Fails with a one-line message.
-    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Cluster, String> {
+    /// Connects to the server of the current context.
+    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Cluster, ClusterError> {
         Ok(Cluster { client: JsonClient::connect(kubeconfigs).await? })
     }
 
-    /// Reads an object or a list; `None` if it does not exist. Fails with a one-line message.
-    pub async fn get(&mut self, path: &str) -> Result<Option<Value>, String> {
+    /// Reads an object or a list; `None` if it does not exist.
+    pub async fn get(&mut self, path: &str) -> Result<Option<Value>, ClusterError> {
         let response = self.client.get(path).await?;
         if response.code == 404 {
             return Ok(None);
         }
-        response.ok().map(Some).map_err(|why| format!("GET {path}: {why}"))
+        response.ok().map(Some).map_err(|source| ClusterError::Get { path: path.to_owned(), source })
     }
 
     /// The items of a list, with their `apiVersion` and `kind` and without `resourceVersion`, so that they can be created.
-    pub async fn list(&mut self, path: &str) -> Result<Vec<Value>, String> {
+    pub async fn list(&mut self, path: &str) -> Result<Vec<Value>, ClusterError> {
         let list = self.get(path).await?.unwrap_or_default();
         let kind = list.str_at(&["kind"]);
         // the kind itself may end in List

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use base::wording;
 use bytes::Bytes;
+use machinery::Value;
 use machinery::value::{Decoded, decode_strict, float_text};
-use machinery::yaml::{self, FieldStep, Located, Position, Positions};
-use machinery::{DecodeError, Value};
+use machinery::yaml::{self, FieldStep, Located, Position, Positions, YamlError};
 
+use crate::error::Error;
 use crate::limits::{DECODED_BYTES_MAX, DOCUMENT_BYTES_MAX};
 use crate::split;
 
@@ -192,7 +193,7 @@ impl Documents {
     }
 
     /// Reads up to the next separator, and returns what is before it.
-    fn read(&mut self) -> Result<(), String> {
+    fn read(&mut self) -> Result<(), Error> {
         let mut text = std::mem::take(&mut self.begun);
         let mut lines = usize::from(!text.is_empty());
         let next = loop {
@@ -200,7 +201,7 @@ impl Documents {
             // a line of a device may have no end
             let left = (DOCUMENT_BYTES_MAX + 1).saturating_sub(start);
             let read = self.read_line(left, &mut text);
-            if read.map_err(|error| format!("cannot read {}: {error}", self.file))? == 0 {
+            if read.map_err(|source| Error::Unreadable { name: self.file.to_string(), source })? == 0 {
                 self.has_ended = true;
                 break vec![];
             }
@@ -208,7 +209,7 @@ impl Documents {
                 break text.split_off(start);
             }
             if text.len() > DOCUMENT_BYTES_MAX {
-                return Err(format!("cannot read {}: a document has more than {DOCUMENT_BYTES_MAX} bytes", self.file));
+                return Err(Error::LongDocument { name: self.file.to_string() });
             }
             lines += 1;
         };
@@ -227,10 +228,10 @@ impl Documents {
 }
 
 impl Iterator for Documents {
-    /// An error is one line, and ends the iteration.
-    type Item = Result<Document, String>;
+    /// An error ends the iteration.
+    type Item = Result<Document, Error>;
 
-    fn next(&mut self) -> Option<Result<Document, String>> {
+    fn next(&mut self) -> Option<Result<Document, Error>> {
         loop {
             if let Some(document) = self.ready.pop_front() {
                 return Some(Ok(document));
@@ -238,9 +239,9 @@ impl Iterator for Documents {
             if self.has_ended {
                 return None;
             }
-            if let Err(why) = self.read() {
+            if let Err(error) = self.read() {
                 self.has_ended = true;
-                return Some(Err(why));
+                return Some(Err(error));
             }
         }
     }
@@ -317,8 +318,10 @@ impl Document {
                 let why = "this is a Helm template, not YAML: render it first, as in \"helm template CHART | pintle validate -\"";
                 return Undecodable { line, why: why.to_owned() };
             }
-            let text = wording::decode_error(&DecodeError::from(error));
-            Undecodable { line, why: format!("this is not YAML: {}", without_line(&text)) }
+            // the line has another number in the input
+            let text = wording::yaml_error(&YamlError { line: None, ..error });
+            let why = text.strip_prefix("yaml: ").unwrap_or(&text);
+            Undecodable { line, why: format!("this is not YAML: {why}") }
         })
     }
 
@@ -416,13 +419,6 @@ fn typed_by(list: &Value, mut item: Value) -> Value {
         }
     }
     item
-}
-
-/// The text of a YAML error without its line, which has another number in the input.
-fn without_line(text: &str) -> &str {
-    let text = text.strip_prefix("yaml: ").unwrap_or(text);
-    let rest = text.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
-    rest.map_or(text, |(_, why)| why)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use client::{Access, JSON, JsonClient, next_page};
 use machinery::Value;
 
 use crate::cluster::kubeconfigs;
+use crate::error::{ClusterError, Error};
 use crate::layouts::{LogKey, Run};
 use crate::limits::{LISTS_IN_FLIGHT, LOG_BYTES_MAX};
 use crate::packed::PackedObject;
@@ -60,9 +61,9 @@ impl LiveCluster {
         Some(LiveCluster { kubeconfigs: kubeconfigs(place)?, context })
     }
 
-    /// Lists all objects, in pages, with some lists in flight. Fails with a one-line message if the server cannot be asked what it
+    /// Lists all objects, in pages, with some lists in flight. Fails if the server cannot be asked what it
     /// serves.
-    pub fn list(&self) -> Result<Listed, String> {
+    pub fn list(&self) -> Result<Listed, Error> {
         let access = Access::read_context(&self.kubeconfigs, self.context.as_deref())?;
         let (resources, problems) = on_thread(|| blocking(resources(&access)))??;
         let queue = Mutex::new(VecDeque::from(resources));
@@ -81,10 +82,10 @@ impl LiveCluster {
 
 impl LiveCluster {
     /// Reads the logs of containers, with the time of each line, into a file without a name. Those that cannot be read have a
-    /// problem. Fails with a one-line message.
-    pub fn logs(&self, wanted: Vec<LogKey>) -> Result<Logs, String> {
+    /// problem.
+    pub fn logs(&self, wanted: Vec<LogKey>) -> Result<Logs, Error> {
         let access = Access::read_context(&self.kubeconfigs, self.context.as_deref())?;
-        let writer = Writer::new().map_err(|error| format!("cannot create a temporary file: {error}"))?;
+        let writer = Writer::new().map_err(|source| Error::Temporary { act: "create", source })?;
         let (queue, read) = (Mutex::new(VecDeque::from(wanted)), Mutex::new((writer, Logs::default())));
         std::thread::scope(|scope| {
             for _ in 0..LISTS_IN_FLIGHT {
@@ -114,7 +115,7 @@ async fn read_queued(
     access: &Access,
     queue: &Mutex<VecDeque<LogKey>>,
     read: &Mutex<(Writer, Logs)>,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let mut client = JsonClient::of(access).await?;
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -127,6 +128,7 @@ async fn read_queued(
         let is_broken = text.is_err();
         {
             let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = text.map_err(|error| error.to_string());
             match text.and_then(|text| read.0.copy(&*text).map_err(|error| error.to_string())) {
                 Ok(part) => read.1.read.push((key, part)),
                 Err(why) => read.1.problems.push((log_name(&key), why)),
@@ -139,19 +141,20 @@ async fn read_queued(
 }
 
 /// Calls a function on a thread of its own, since this one may belong to a runtime.
-fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    std::thread::scope(|scope| scope.spawn(work).join()).map_err(|_| "a thread has panicked".to_owned())
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ClusterError> {
+    std::thread::scope(|scope| scope.spawn(work).join()).map_err(|_| ClusterError::Panicked)
 }
 
-fn blocking<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+fn blocking<T>(task: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(task)
+    runtime.map_err(ClusterError::NotStarted)?.block_on(task)
 }
 
 /// The resources of all groups, each in the version that its group prefers, and the group versions that could not be read.
-async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, String)>), String> {
+async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, String)>), Error> {
     let mut client = JsonClient::of(access).await?;
-    let groups = client.get("/apis").await?.ok().map_err(|why| format!("GET /apis: {why}"))?;
+    let groups = client.get("/apis").await?.ok();
+    let groups = groups.map_err(|source| ClusterError::Get { path: "/apis".to_owned(), source })?;
     let mut versions = vec!["v1".to_owned()];
     for group in groups.items_at(&["groups"]) {
         let preferred = group.str_at(&["preferredVersion", "groupVersion"]);
@@ -165,8 +168,8 @@ async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, Strin
         let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
         let list = match client.get(&format!("/{root}")).await?.ok() {
             Ok(list) => list,
-            Err(why) => {
-                problems.push((root, why));
+            Err(error) => {
+                problems.push((root, error.to_string()));
                 continue;
             }
         };
@@ -189,7 +192,7 @@ async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, Strin
 }
 
 /// Lists resources until none is left, over a connection of its own.
-async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed: &Mutex<Listed>) -> Result<(), String> {
+async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed: &Mutex<Listed>) -> Result<(), Error> {
     let mut client = JsonClient::of(access).await?;
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -200,7 +203,7 @@ async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed:
             let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
             match found {
                 Ok(objects) => listed.objects.extend(objects),
-                Err(why) => listed.problems.push((resource.path, why)),
+                Err(error) => listed.problems.push((resource.path, error.to_string())),
             }
         }
         if is_broken {
@@ -210,7 +213,7 @@ async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed:
     }
 }
 
-async fn list(client: &mut JsonClient, resource: &Resource) -> Result<Vec<ListedObject>, String> {
+async fn list(client: &mut JsonClient, resource: &Resource) -> Result<Vec<ListedObject>, client::Error> {
     let (mut objects, mut token) = (vec![], String::new());
     loop {
         let mut page = client.page(&format!("/{}", resource.path), &token, JSON).await?;

@@ -13,6 +13,7 @@ use tonic::transport::Channel;
 use tonic_prost::ProstCodec;
 
 use crate::cluster::Cluster;
+use crate::error::OptionsError;
 use crate::failure::Failure;
 use crate::limits;
 use crate::member::{Member, has_honest_progress};
@@ -42,8 +43,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client; it does not connect yet. Fails with a one-line message.
-    pub fn new(options: &Options) -> Result<Client, String> {
+    /// Creates a client; it does not connect yet.
+    pub fn new(options: &Options) -> Result<Client, OptionsError> {
         let members = options.endpoints()?;
         Ok(Client {
             members: members.into_iter().map(|(url, endpoint)| Member::new(url, endpoint)).collect(),
@@ -183,7 +184,7 @@ impl Client {
             let response = unary::<_, m::AuthenticateResponse>(channel.clone(), m::AUTHENTICATE, Request::new(request));
             *token = match response.await {
                 Ok(response) => Token::Is(response.token.parse().map_err(|_| refused("the token cannot be sent"))?),
-                Err(Failure::Refused(why)) if why.ends_with("authentication is not enabled") => {
+                Err(Failure::NoAuthentication(_)) => {
                     tracing::warn!("etcd has no authentication enabled: the user name and the password are not used");
                     Token::None
                 }
@@ -237,6 +238,7 @@ impl Client {
             Failure::Unknown(why) => Failure::Unknown(with_url(why)),
             Failure::Unauthenticated(why) => Failure::Unauthenticated(with_url(why)),
             Failure::Refused(why) => Failure::Refused(with_url(why)),
+            Failure::LeaseGone(why) => Failure::LeaseGone(with_url(why)),
             other => other,
         }
     }

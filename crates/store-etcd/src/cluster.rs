@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::error::{IdError, OptionsError};
 use crate::options::Options;
 
 /// The cluster from which responses are accepted.
@@ -17,8 +18,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the id of an earlier start, unless one is configured. Fails with a one-line message.
-    pub fn new(options: &Options) -> Result<Cluster, String> {
+    /// Reads the id of an earlier start, unless one is configured.
+    pub fn new(options: &Options) -> Result<Cluster, OptionsError> {
         if let Some(id) = options.cluster {
             return Ok(Cluster { id: id.into(), since: "the id that is configured".to_owned(), file: None });
         }
@@ -53,17 +54,18 @@ impl Cluster {
     }
 }
 
-/// Parses a cluster id, in hexadecimal digits as in etcd's log. Fails with a one-line message.
-pub fn parse_id(text: &str) -> Result<u64, String> {
-    u64::from_str_radix(text.trim(), 16)
-        .map_err(|_| format!("{:?} is not a cluster id of up to 16 hexadecimal digits", text.trim()))
+/// Parses a cluster id, in hexadecimal digits as in etcd's log.
+pub fn parse_id(text: &str) -> Result<u64, IdError> {
+    u64::from_str_radix(text.trim(), 16).map_err(|_| IdError(text.trim().to_owned()))
 }
 
-fn remembered(path: &Path) -> Result<Option<u64>, String> {
+fn remembered(path: &Path) -> Result<Option<u64>, OptionsError> {
     match std::fs::read_to_string(path) {
-        Ok(text) => parse_id(&text).map(Some).map_err(|why| format!("{}: {why}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        Ok(text) => {
+            parse_id(&text).map(Some).map_err(|source| OptionsError::StoredId { path: path.to_owned(), source })
+        }
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(OptionsError::ClusterFile { path: path.to_owned(), source }),
     }
 }
 
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(meant.check(8), Ok(()));
         assert_eq!(meant.check(0xab).unwrap_err(), "has cluster id ab and not 8, the id that is configured");
         std::fs::write(&place, "seven").unwrap();
-        let wrong = Cluster::new(&options).err().unwrap();
+        let wrong = Cluster::new(&options).err().unwrap().to_string();
         assert!(wrong.contains("\"seven\" is not a cluster id"), "{wrong}");
         std::fs::remove_file(&place).unwrap();
     }

@@ -17,6 +17,10 @@ pub enum Failure {
     Unauthenticated(String),
     /// The call had no effect, and a retry will not succeed.
     Refused(String),
+    /// The call had no effect, since the lease of the key no longer exists.
+    LeaseGone(String),
+    /// The call was one of authentication, which this etcd has not enabled.
+    NoAuthentication(String),
     /// The call had no effect, and none that writes will have one until an operator frees space.
     Full,
     /// The member belongs to another cluster than before.
@@ -40,6 +44,8 @@ impl Failure {
             "invalid auth token" | "revision of auth store is old" => Failure::Unauthenticated(text),
             _ if message == NO_SPACE => Failure::Full,
             _ if why.starts_with("request timed out") => Failure::Unknown(text),
+            "requested lease not found" => Failure::LeaseGone(text),
+            "authentication is not enabled" => Failure::NoAuthentication(text),
             "leader changed" | "server stopped" | "raft: stopped" => Failure::Unknown(text),
             _ if status.code() == Code::Unavailable => Failure::Unknown(text),
             _ => Failure::Refused(text),
@@ -66,13 +72,14 @@ impl Failure {
     pub fn is_temporary(&self) -> bool {
         !matches!(
             self,
-            Failure::Refused(_) | Failure::Full | Failure::Compacted | Failure::Ended | Failure::Unfinished(_)
+            Failure::Refused(_)
+                | Failure::LeaseGone(_)
+                | Failure::NoAuthentication(_)
+                | Failure::Full
+                | Failure::Compacted
+                | Failure::Ended
+                | Failure::Unfinished(_)
         )
-    }
-
-    /// Whether the call failed because the lease of a key no longer exists.
-    pub fn is_of_lease(&self) -> bool {
-        matches!(self, Failure::Refused(why) if why.ends_with("requested lease not found"))
     }
 
     pub fn text(&self) -> &str {
@@ -81,6 +88,8 @@ impl Failure {
             | Failure::Unknown(why)
             | Failure::Unauthenticated(why)
             | Failure::Refused(why)
+            | Failure::LeaseGone(why)
+            | Failure::NoAuthentication(why)
             | Failure::Foreign(why)
             | Failure::Unfinished(why) => why,
             Failure::Full => NO_SPACE,
@@ -107,13 +116,15 @@ mod tests {
     #[test]
     fn etcd_error_codes_are_classified() {
         type Make = fn(String) -> Failure;
-        let cases: [(Code, &str, Make); 9] = [
+        let cases: [(Code, &str, Make); 11] = [
             (Code::Unavailable, "etcdserver: no leader", Failure::NotDone),
             (Code::Unavailable, "etcdserver: request timed out, possibly due to connection lost", Failure::Unknown),
             (Code::Unavailable, "etcdserver: leader changed", Failure::Unknown),
             (Code::Unauthenticated, "etcdserver: invalid auth token", Failure::Unauthenticated),
             (Code::InvalidArgument, "etcdserver: request is too large", Failure::Refused),
             (Code::PermissionDenied, "etcdserver: permission denied", Failure::Refused),
+            (Code::NotFound, "etcdserver: requested lease not found", Failure::LeaseGone),
+            (Code::FailedPrecondition, "etcdserver: authentication is not enabled", Failure::NoAuthentication),
             (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", |_| Failure::Full),
             (Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted", |_| Failure::Compacted),
             (Code::Unavailable, "tcp connect error", Failure::Unknown),

@@ -7,6 +7,7 @@
 mod client;
 mod cluster;
 mod copies;
+mod error;
 mod failure;
 mod follow;
 mod keys;
@@ -38,7 +39,7 @@ use lease::Leases;
 use messages::{self as m, Response as _, number, operation, revision};
 use pages::Pages;
 
-pub use cluster::parse_id;
+pub use error::{IdError, OptionsError};
 pub use options::{Credentials, Options, normalise};
 
 /// The key by which kube-apiservers coordinate compactions.
@@ -73,8 +74,8 @@ pub struct ImportMark {
 }
 
 impl Etcd {
-    /// Creates a store; it does not connect yet. Fails with a one-line message.
-    pub fn new(options: &Options) -> Result<Etcd, String> {
+    /// Creates a store; it does not connect yet.
+    pub fn new(options: &Options) -> Result<Etcd, OptionsError> {
         let prefix = normalise(&options.prefix);
         let leases = options
             .expiring
@@ -245,7 +246,7 @@ impl Etcd {
         };
         let lease = leases.of(&self.client, &write.key).await.map_err(unavailable)?;
         match self.transact_with_lease(&write, lease).await {
-            Err(failure) if failure.is_of_lease() => {
+            Err(Failure::LeaseGone(_)) => {
                 leases.forget(lease).await;
                 let lease = leases.of(&self.client, &write.key).await.map_err(unavailable)?;
                 self.transact_with_lease(&write, lease).await.map_err(unavailable)?

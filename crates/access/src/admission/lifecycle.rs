@@ -21,7 +21,7 @@ impl Admission {
     }
 
     /// Rejects the deletion of the namespaces that every server has.
-    pub fn protects(&self, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
+    pub fn check_deletion(&self, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
         if self.runs("NamespaceLifecycle") && attributes.is_namespace() && IMMORTAL.contains(&name) {
             return Err(Status::forbidden("", "namespaces", name, "this namespace may not be deleted"));
         }

@@ -1,5 +1,6 @@
 //! Decoding of objects after a patch.
 
+use base::wording;
 use machinery::Value;
 use resource::{Version, group_version};
 
@@ -21,7 +22,7 @@ pub fn decoded(
     unknown: Unknown,
 ) -> Result<Value, String> {
     if !matches!(object, Value::Object(_)) {
-        return Err(format!("couldn't get version/kind; json parse error: {}", not_an_object(&object)));
+        return Err(wording::not_an_object(if object.is_null() { "number" } else { object.json_type() }));
     }
     let built_in = version.built_in.filter(|_| attributes.is_versioned());
     if built_in.is_some() {
@@ -31,18 +32,14 @@ pub fn decoded(
             }
         }
     }
-    if let Some(why) = type_error(&object) {
-        return Err(why);
-    }
+    type_error(&object).map_or(Ok(()), Err)?;
     let Some(shaped) = built_in.map(|built_in| built_in.shape(&object)) else { return Ok(object) };
-    let unknown_fields: Vec<String> = shaped.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    if let Some(why) = shaped.error {
-        return Err(why);
+    shaped.error.map_or(Ok(()), Err)?;
+    if unknown == Unknown::Dropped || shaped.unknown.is_empty() {
+        return Ok(object);
     }
-    if unknown == Unknown::Refused && !unknown_fields.is_empty() {
-        return Err(format!("strict decoding error: {}", unknown_fields.join(", ")));
-    }
-    Ok(object)
+    let unknown: Vec<String> = shaped.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    Err(format!("strict decoding error: {}", unknown.join(", ")))
 }
 
 fn type_error(object: &Value) -> Option<String> {
@@ -55,19 +52,6 @@ fn type_error(object: &Value) -> Option<String> {
         }
     }
     object.str_at(&["kind"]).is_empty().then(|| format!("Object 'Kind' is missing in '{}'", object.to_json()))
-}
-
-/// Go's error for a document that is not an object.
-fn not_an_object(value: &Value) -> String {
-    let kind = match value {
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        _ => "number",
-    };
-    format!(
-        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-    )
 }
 
 /// The error of a custom resource whose apiVersion or kind a patch has changed.

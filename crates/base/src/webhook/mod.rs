@@ -304,21 +304,16 @@ fn json_of(response: &CallResponse) -> Result<Value, String> {
 }
 
 fn decoded(body: &[u8]) -> Result<Value, String> {
-    let failure = |why: String| format!("couldn't get version/kind; json parse error: {why}");
     let value = match machinery::value::decode(body) {
         Ok(value) => value,
-        Err(error) => yaml_of(body).ok_or_else(|| failure(wording::json_error(&error)))?,
+        Err(error) => yaml_of(body).ok_or_else(|| {
+            format!("couldn't get version/kind; json parse error: {}", wording::json_error(&error))
+        })?,
     };
-    let kind = match value {
-        Value::Object(_) | Value::Null => return Ok(value),
-        Value::Array(_) => "array",
-        Value::Bool(_) => "bool",
-        Value::String(_) => "string",
-        _ => "number",
-    };
-    Err(failure(format!(
-        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-    )))
+    match value {
+        Value::Object(_) | Value::Null => Ok(value),
+        other => Err(wording::not_an_object(other.json_type())),
+    }
 }
 
 /// What a body that is not JSON is as YAML, which kube-apiserver's decoder takes whatever the type of the body is, unless

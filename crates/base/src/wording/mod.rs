@@ -50,6 +50,17 @@ pub fn cbor_error(error: &CborError) -> String {
     }
 }
 
+/// The struct into which Go decodes an object to look for its type.
+const TYPE_STRUCT: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// The text of `encoding/json` for a value of another type than an object, such as `array`.
+pub fn not_an_object(json_type: &str) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {json_type} into Go value of type {TYPE_STRUCT}"
+    )
+}
+
 /// The text of `time.ParseDuration`.
 pub fn duration_error(error: &DurationError, text: &str) -> String {
     let text = quote(text);

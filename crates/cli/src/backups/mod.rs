@@ -15,6 +15,7 @@ pub use schedule::{BackupPlan, ScheduleFlags};
 
 use crate::certificates::Directory;
 use crate::count::counted;
+use crate::files::{FileError, cannot, read_existing};
 use crate::logs;
 use crate::scratch::Scratch;
 use crate::values::TextOrJson;
@@ -26,14 +27,11 @@ const STANDARD: &str = "-";
 pub const KEPT_FILES: [&str; 5] = ["ca.crt", "ca.key", "ca-cross.crt", "ca-next.key", "service-account.key"];
 
 /// The certificate authority and the key of a server.
-pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, String> {
+pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, FileError> {
     let mut files = vec![];
     for name in KEPT_FILES {
-        let path = directory.path.join(name);
-        match std::fs::read(&path) {
-            Ok(content) => files.push(BackupFile { name: name.to_owned(), content: content.into() }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        if let Some(content) = read_existing(&directory.path.join(name))? {
+            files.push(BackupFile { name: name.to_owned(), content: content.into() });
         }
     }
     Ok(files)
@@ -94,7 +92,7 @@ pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<(), String> {
     let scratch = Scratch::beside(file);
     let mut written = scratch.create()?;
     runtime.block_on(receive(&access, &mut written))?;
-    written.sync_all().map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    written.sync_all().map_err(cannot("write", file))?;
     let summary = store::check_backup(&scratch.0).map_err(|error| error.to_string())?;
     scratch.publish(file)?;
     let (objects, branches) = (counted(summary.objects, "object"), with_branches(summary.branches));
@@ -154,11 +152,11 @@ fn received() -> Result<Scratch, String> {
 }
 
 /// Writes a backup to a new file and syncs it.
-fn write_file(scratch: &Scratch, content: Content, files: &[BackupFile]) -> Result<(), String> {
+fn write_file(scratch: &Scratch, content: Content, files: &[BackupFile]) -> Result<(), FileError> {
     let written = store::write_backup(content, files, BufWriter::new(scratch.create()?))
         .and_then(|out| out.into_inner().map_err(std::io::IntoInnerError::into_error))
         .and_then(|file| file.sync_all());
-    written.map_err(|error| format!("cannot write {}: {error}", scratch.0.display()))
+    written.map_err(cannot("write", &scratch.0))
 }
 
 /// Runs `pintle store backups list`.

@@ -20,6 +20,7 @@ pub use inspect::{Facts, first, of_pem};
 pub use issue::{client, requested};
 pub use names::{Names, hostname};
 
+use crate::files::{FileError, cannot, read_existing};
 use crate::limits;
 
 pub const AUTHORITY: &str = "ca";
@@ -44,11 +45,11 @@ pub struct Certificates {
 }
 
 /// Writes a file atomically, readable by its owner only.
-pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
+pub fn write_private(path: &Path, content: &str) -> Result<(), FileError> {
     write_atomically(path, content, 0o600)
 }
 
-pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), String> {
+pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), FileError> {
     replace(path, content, mode, AfterCrash::Whole)
 }
 
@@ -61,25 +62,21 @@ enum AfterCrash {
     Lost,
 }
 
-fn replace(path: &Path, content: &str, mode: u32, after_crash: AfterCrash) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+fn replace(path: &Path, content: &str, mode: u32, after_crash: AfterCrash) -> Result<(), FileError> {
+    let failed = cannot("write", path);
     let temporary = path.with_extension("tmp");
     let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&temporary).map_err(failed)?;
-    file.write_all(content.as_bytes()).map_err(failed)?;
+    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&temporary).map_err(&failed)?;
+    file.write_all(content.as_bytes()).map_err(&failed)?;
     if after_crash == AfterCrash::Whole {
-        file.sync_all().map_err(failed)?;
+        file.sync_all().map_err(&failed)?;
     }
     fs::rename(&temporary, path).map_err(failed)
 }
 
-fn read(path: &Path) -> Result<Option<String>, String> {
-    match fs::read(path) {
-        // what is no PEM is found by its parser, whose error has the remedy
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
-    }
+fn read(path: &Path) -> Result<Option<String>, FileError> {
+    // what is no PEM is found by its parser, whose error has the remedy
+    Ok(read_existing(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 fn cannot_make(error: rcgen::Error) -> String {
@@ -105,11 +102,9 @@ pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
 
 impl Directory {
     /// Keeps others from changing the certificates until the lock is dropped.
-    pub fn lock(&self) -> Result<fs::File, String> {
-        let failed = |error: std::io::Error| format!("cannot lock {}: {error}", self.path.display());
-        let directory = fs::File::open(&self.path).map_err(failed)?;
-        directory.lock().map_err(failed)?;
-        Ok(directory)
+    pub fn lock(&self) -> Result<fs::File, FileError> {
+        let directory = fs::File::open(&self.path);
+        directory.and_then(|directory| directory.lock().map(|()| directory)).map_err(cannot("lock", &self.path))
     }
 
     /// The files that change when certificates are renewed.
@@ -145,7 +140,7 @@ impl Directory {
 
     /// Writes a key, and then its certificate. They need not survive a crash: a pair that is incomplete is replaced at the next
     /// start.
-    fn save(&self, name: &str, pair: &Pair) -> Result<(), String> {
+    fn save(&self, name: &str, pair: &Pair) -> Result<(), FileError> {
         let write = |extension, content: &str| {
             replace(&self.path.join(format!("{name}.{extension}")), content, 0o600, AfterCrash::Lost)
         };
@@ -186,7 +181,7 @@ impl Directory {
     pub fn load_or_make(&self, names: &Names, missing: MissingAuthority) -> Result<Certificates, String> {
         let mut private = fs::DirBuilder::new();
         let made = private.recursive(true).mode(0o700).create(&self.path);
-        made.map_err(|error| format!("cannot create {}: {error}", self.path.display()))?;
+        made.map_err(cannot("create", &self.path))?;
         let _lock = self.lock()?;
         let authority = match self.authority()? {
             Some(authority) => authority,

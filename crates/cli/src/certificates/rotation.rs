@@ -7,6 +7,7 @@
 use std::fs;
 
 use super::{AUTHORITY, AUTHORITY_NAME, Directory, Pair, belong_together, cannot_make, inspect, issue, read};
+use crate::files::cannot;
 
 /// The certificate of the new authority that the former one has signed.
 pub const CROSS: &str = "ca-cross.crt";
@@ -42,7 +43,7 @@ pub fn finish(directory: &Directory) -> Result<(), String> {
     let end = authority.certificate.find(END).map_or(authority.certificate.len(), |at| at + END.len());
     super::write_private(&directory.path.join("ca.crt"), &authority.certificate[..end])?;
     let cross = directory.path.join(CROSS);
-    fs::remove_file(&cross).map_err(|error| format!("cannot remove {}: {error}", cross.display()))
+    Ok(fs::remove_file(&cross).map_err(cannot("remove", &cross))?)
 }
 
 /// Whether two authorities are trusted.
@@ -62,8 +63,7 @@ pub fn settle(directory: &Directory) -> Result<(), String> {
     let pair = Pair { certificate, key };
     if belong_together(&pair) {
         let path = directory.path.join(format!("{AUTHORITY}.key"));
-        fs::rename(&next, &path).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    } else {
-        Ok(())
+        fs::rename(&next, &path).map_err(cannot("write", &path))?;
     }
+    Ok(())
 }

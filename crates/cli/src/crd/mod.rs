@@ -11,6 +11,7 @@ use machinery::Value;
 use offline::{engine, trial};
 use schema::definition::{self, ApiVersion};
 use schema::diff::{self, Severity};
+use sources::ClusterError;
 use sources::cluster::{self, Cluster};
 use tokio::runtime::Runtime;
 
@@ -123,12 +124,12 @@ struct NormalizedDefinition {
 /// kind.
 fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>, String> {
     match cluster::kubeconfigs(argument) {
-        Some(kubeconfigs) => listed(runtime, &kubeconfigs, &trial::path_of(definition)),
+        Some(kubeconfigs) => Ok(listed(runtime, &kubeconfigs, &trial::path_of(definition))?),
         None => manifests::objects(argument),
     }
 }
 
-fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<Value>, String> {
+fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<Value>, ClusterError> {
     runtime.block_on(async { Cluster::connect(kubeconfigs).await?.list(path).await })
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::Release;
 
+use crate::files::{FileError, cannot};
 use crate::logs;
 
 /// The programs that are links to this one.
@@ -208,9 +209,9 @@ fn list(flags: &Setup) -> Result<(), String> {
 
 /// Creates a directory with the links to this program.
 pub fn link_programs(directory: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    std::fs::create_dir_all(directory).map_err(cannot("create", directory))?;
     let program = std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
-    NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))
+    Ok(NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))?)
 }
 
 fn absolute(directory: &Path) -> PathBuf {
@@ -225,11 +226,11 @@ fn export_line(directory: &Path) -> String {
 }
 
 /// Creates a link, replacing an existing link.
-fn link(program: &Path, path: &Path) -> Result<(), String> {
+fn link(program: &Path, path: &Path) -> Result<(), FileError> {
     if path.is_symlink() {
-        std::fs::remove_file(path).map_err(|error| format!("cannot replace {}: {error}", path.display()))?;
+        std::fs::remove_file(path).map_err(cannot("replace", path))?;
     }
-    std::os::unix::fs::symlink(program, path).map_err(|error| format!("cannot create {}: {error}", path.display()))
+    std::os::unix::fs::symlink(program, path).map_err(cannot("create", path))
 }
 
 fn find(program: &str) -> Option<PathBuf> {

@@ -55,10 +55,11 @@ impl Item {
 /// Reads the objects of a file, or returns its errors. Files of other tools have no objects.
 pub fn read(path: &Path) -> Result<Vec<Item>, Vec<Checked>> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let unreadable = |why: String| {
+    let unreadable = |error: sources::Error| {
         let place = Place::default();
         let (severity, reason) = (Severity::Error, "Unreadable".to_owned());
-        let finding = Finding { severity, reason, message: why, field: String::new(), place, releases: vec![] };
+        let finding =
+            Finding { severity, reason, message: error.to_string(), field: String::new(), place, releases: vec![] };
         vec![Checked { file: name.clone(), object: String::new(), findings: vec![finding] }]
     };
     let text = Input::File(path.to_owned()).text(limits::FOLLOWED_BYTES_MAX).map_err(unreadable)?;

@@ -15,6 +15,7 @@ use machinery::time::parse_rfc3339;
 
 use super::{CLOCK, Objects, TargetWorkspace};
 use crate::child::{Forwarded, exit_code};
+use crate::files::{self, cannot};
 use crate::limits;
 use crate::scratch::Scratch;
 
@@ -61,7 +62,7 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
         // waits by the monotonic clock end as they would
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .spawn();
-    let child = child.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    let child = child.map_err(cannot("run", Path::new(program)))?;
     let following = async {
         loop {
             tokio::time::sleep(limits::CLOCK_LOOK).await;
@@ -101,7 +102,7 @@ fn write(file: &Scratch, time: &str) -> Result<(), String> {
     let next = Scratch::beside(&file.0);
     let written = next.create()?.write_all(time.as_bytes());
     written.map_err(|error| format!("cannot write the time of the command: {error}"))?;
-    next.publish(&file.0)
+    Ok(next.publish(&file.0)?)
 }
 
 fn library(given: Option<&Path>) -> Result<PathBuf, String> {
@@ -127,7 +128,7 @@ enum ClockSource {
 /// Fails for a program that would see the time of the machine.
 fn require_c_library(program: &std::ffi::OsStr) -> Result<(), String> {
     let Some(file) = in_path(program) else { return Ok(()) };
-    let content = std::fs::read(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let content = files::read(&file)?;
     let why = match source_of(&content) {
         ClockSource::CLibrary => return Ok(()),
         ClockSource::Go => {

@@ -133,19 +133,19 @@ impl Objects {
         Ok(Objects { client, base: format!("{base}/v1alpha1") })
     }
 
-    async fn create(&mut self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, String> {
+    async fn create(&mut self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, client::Error> {
         let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
             "spec": (spec)});
         let path = format!("{}/{plural}", self.base);
         self.client.call(Method::POST, &path, "application/json", Some(&object)).await?.ok()
     }
 
-    async fn end(&mut self, plural: &str, name: &str) -> Result<Value, String> {
+    async fn end(&mut self, plural: &str, name: &str) -> Result<Value, client::Error> {
         let path = format!("{}/{plural}/{name}", self.base);
         self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()
     }
 
-    async fn patch(&mut self, plural: &str, name: &str, spec: Value) -> Result<Value, String> {
+    async fn patch(&mut self, plural: &str, name: &str, spec: Value) -> Result<Value, client::Error> {
         let path = format!("{}/{plural}/{name}", self.base);
         self.client.call(Method::PATCH, &path, "application/json", Some(&json!({"spec": (spec)}))).await?.ok()
     }

@@ -45,8 +45,9 @@ pub fn run(task: &Settle) -> Result<ExitCode, String> {
     let mut spec = json!({"quiet": (task.quiet.as_str()), "timeout": (task.timeout.as_str()), "rounds": (task.rounds),
         "held": (if task.ignore_held { "Ignore" } else { "Await" })});
     set_texts(&mut spec, "ignore", &task.ignore);
-    let settled =
-        block_on(async { Objects::connect(&task.target).await?.create("Settle", "settles", "settle", spec).await })?;
+    let settled = block_on(async {
+        Ok(Objects::connect(&task.target).await?.create("Settle", "settles", "settle", spec).await?)
+    })?;
     let is_settled = settled.is_true_at(&["status", "settled"]);
     if task.output == TextOrJson::Json {
         logs::print((settled.get("status").map(Value::to_json).unwrap_or_default() + "\n").as_bytes())?;

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use machinery::{Value, json};
 
 use super::{WORKSPACES, kubeconfig_of, path, ready};
 use crate::child::{Forwarded, exit_code};
+use crate::files::cannot;
 use crate::place::RunningServer;
 use crate::scratch::Scratch;
 use crate::{limits, logs};
@@ -101,7 +103,7 @@ async fn build(
     let (program, arguments) = command.split_first().ok_or("a command is required")?;
     // stdout is for the URL
     let child = Command::new(program).args(arguments).env("KUBECONFIG", &file.0).stdout(std::io::stderr()).spawn();
-    let child = child.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    let child = child.map_err(cannot("run", Path::new(program)))?;
     let mut running = std::pin::pin!(signals.forward_until_end(child));
     let status = loop {
         tokio::select! {
@@ -119,7 +121,7 @@ async fn build(
     Ok(exit_code(status))
 }
 
-async fn change(client: &mut JsonClient, name: &str, uid: &str, spec: Value) -> Result<(), String> {
+async fn change(client: &mut JsonClient, name: &str, uid: &str, spec: Value) -> Result<(), client::Error> {
     let patch = json!({"metadata": {"uid": uid}, "spec": spec});
     client.call(Method::PATCH, &path(name), "application/json", Some(&patch)).await?.ok().map(drop)
 }

@@ -36,6 +36,7 @@ pub fn check(spec: At) {
         RequestKey::Ecdsa("P-384") => &ECDSA_P384_SHA256_ASN1,
         RequestKey::Ecdsa("P-521") => &ECDSA_P521_SHA256_ASN1,
         RequestKey::Ecdsa(curve) => {
+            // upstream's text, which leaves out P-521
             let why = "elliptic public keys must use curve P256 or P384";
             return key_at.shown_as_text(&format!("curve {curve}")).invalid(why);
         }

@@ -161,8 +161,8 @@ fn problems_of(environment: &Inputs) -> Vec<(String, String)> {
         let mut problem = |why: String| problems.push((input.name().to_string(), why));
         let documents = match input.documents() {
             Ok(documents) => documents,
-            Err(why) => {
-                problem(why);
+            Err(error) => {
+                problem(error.to_string());
                 continue;
             }
         };
@@ -176,7 +176,7 @@ fn problems_of(environment: &Inputs) -> Vec<(String, String)> {
                     }
                 }
                 Ok(_) => {}
-                Err(why) => problem(why),
+                Err(error) => problem(error.to_string()),
             }
         }
         if is_empty && is_named {

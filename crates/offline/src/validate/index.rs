@@ -91,14 +91,14 @@ impl Index {
             match input.documents() {
                 Ok(documents) => {
                     for document in documents {
-                        let added = document.and_then(|document| {
+                        let added = document.map_err(String::from).and_then(|document| {
                             let unwritten = |error| format!("cannot write a temporary file: {error}");
                             index.add(number, &document).map_err(unwritten)
                         });
                         index.problems.extend(added.map_err(failed).err());
                     }
                 }
-                Err(why) => index.problems.push(failed(why)),
+                Err(error) => index.problems.push(failed(error.to_string())),
             }
         }
         Index { inputs, places, ..index }

@@ -92,7 +92,7 @@ pub async fn check(
     let mut is_incomplete = false;
     let mut unreadable = |report: &mut Report<_>, (file, why): &(String, String)| {
         is_incomplete = true;
-        report.checked(&problem(file, "Unreadable", why))
+        report.checked(&unread(file, why))
     };
     let engines = engines(settings).await?;
     ignored.into_iter().try_for_each(|name| report.ignore(name))?;
@@ -122,17 +122,17 @@ pub async fn check(
                 for (number, document) in documents.enumerate() {
                     match document {
                         Ok(document) => chunks.add((i, number), document, &mut report).await?,
-                        Err(why) => {
+                        Err(error) => {
                             chunks.finish(&mut report).await?;
-                            unreadable(&mut report, &(input.name().to_string(), why))?;
+                            unreadable(&mut report, &(input.name().to_string(), error.to_string()))?;
                         }
                     }
                 }
                 report.file();
             }
-            Err(why) => {
+            Err(error) => {
                 chunks.finish(&mut report).await?;
-                unreadable(&mut report, &(input.name().to_string(), why))?;
+                unreadable(&mut report, &(input.name().to_string(), error.to_string()))?;
             }
         }
     }
@@ -196,11 +196,11 @@ async fn engines(settings: &Settings) -> Result<Vec<Engine>, String> {
     Ok(engines)
 }
 
-/// A finding about an input.
-fn problem(file: &str, reason: &str, why: &str) -> Checked {
+/// The finding about an input that cannot be read.
+fn unread(file: &str, why: &str) -> Checked {
     let finding = Finding {
         severity: Severity::Error,
-        reason: reason.to_owned(),
+        reason: "Unreadable".to_owned(),
         message: why.to_owned(),
         field: String::new(),
         place: Place::default(),

@@ -30,9 +30,6 @@ pub struct Document {
     value: Option<Arc<Value>>,
 }
 
-const TYPE_STRUCT: &str =
-    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-
 /// The first bytes of a body, as errors quote them.
 pub fn excerpt(bytes: &[u8]) -> String {
     if bytes.is_empty() {
@@ -114,7 +111,7 @@ impl Document {
             // Go checks the syntax first, and never reads the number
             DecodeError::Json(JsonError { problem: JsonProblem::NumberOutOfRange { .. }, .. }) if !self.is_object() => {
                 let is_array = self.bytes().trim_ascii_start().first() == Some(&b'[');
-                no_object(if is_array { "array" } else { "number" })
+                wording::not_an_object(if is_array { "array" } else { "number" })
             }
             DecodeError::Json(_) => format!("couldn't get version/kind; json parse error: {text}"),
             DecodeError::Yaml(error) if matches!(error.problem, YamlProblem::TooDeep(_)) => {
@@ -130,15 +127,8 @@ pub fn type_error(value: &Value) -> Option<String> {
     match value {
         Value::Object(fields) => type_meta_error(fields),
         Value::Null => None,
-        other => Some(no_object(other.json_type())),
+        other => Some(wording::not_an_object(other.json_type())),
     }
-}
-
-/// Go's error for a body of another JSON type.
-fn no_object(found: &str) -> String {
-    format!(
-        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {TYPE_STRUCT}"
-    )
 }
 
 /// `apiVersion` or `kind`, whose name is matched case-insensitively, as in Go.

@@ -258,12 +258,6 @@ pub fn has_bad_bundle(definition: &Value) -> bool {
     text(conversion, "strategy") == "Webhook" && !bundle.is_empty() && conversion::ca_bundle_problem(bundle).is_some()
 }
 
-/// See [`status::aggregate`].
-pub(super) fn aggregate(errors: &[FieldError]) -> String {
-    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    status::aggregate(&texts)
-}
-
 /// Whether a definition preserves unknown fields. Only then may its schemas be non-structural. Any other definition
 /// with such a schema is refused, in every version of the API and even if it was stored like that.
 pub fn preserves_unknown_fields(definition: &Value) -> bool {
@@ -289,7 +283,7 @@ pub fn non_structural(definition: &Value) -> Option<Condition> {
         let path = FieldPath::new(format!("spec.versions[{i}].schema.openAPIV3Schema"));
         errors.extend(structural::violations(schema, &path));
     }
-    (!errors.is_empty()).then(|| Condition::new(KIND, "True", "Violations", aggregate(&errors)))
+    (!errors.is_empty()).then(|| Condition::new(KIND, "True", "Violations", status::aggregate(&errors)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

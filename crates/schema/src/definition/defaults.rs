@@ -187,7 +187,7 @@ impl DefaultsWalk<'_> {
         let mut problems = vec![];
         embedded::validate(&object, resource, SchemaOf::Resource, &Path::Root, self.options.release, &mut problems);
         if !problems.is_empty() {
-            self.errors.push(refused(super::conditions::aggregate(&problems)));
+            self.errors.push(refused(machinery::status::aggregate(&problems)));
             return;
         }
         self.errors.extend(values::schema_errors(node, default, None, place.as_str(), self.options.release));

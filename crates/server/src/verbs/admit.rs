@@ -60,7 +60,7 @@ impl Admit<'_> {
 
     /// Fails if the object is a namespace that must not be deleted.
     pub fn check_protected(&self, name: &str) -> Result<(), Status> {
-        self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
+        self.context.admission.check_deletion(&self.attributes(None, None, &|_| {}), name)
     }
 
     /// The charge of a write to the quotas of its namespace. Fails if the write exceeds a quota.

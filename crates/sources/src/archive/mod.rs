@@ -14,6 +14,7 @@ use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
 use self::allowance::{Allowance, Metered};
+use crate::error::Error;
 use crate::limits::{ENTRIES_MAX, ENTRY_BYTES_MAX, PATH_BYTES_MAX};
 use crate::problems::Problems;
 use crate::spool::{Part, Writer};
@@ -59,9 +60,9 @@ fn form(head: &[u8]) -> Option<Form> {
     }
 }
 
-/// Reads an archive. Fails with a one-line message if nothing of it can be read, and adds to `problems` what else cannot.
-pub fn read(name: &str, archive: &Part, problems: &mut Problems) -> Result<Vec<Entry>, String> {
-    let failed = |error: io::Error| format!("cannot read {name}: {error}");
+/// Reads an archive. Fails if nothing of it can be read, and adds to `problems` what else cannot.
+pub fn read(name: &str, archive: &Part, problems: &mut Problems) -> Result<Vec<Entry>, Error> {
+    let failed = |source| Error::Unreadable { name: name.to_owned(), source };
     let mut reading =
         Reading { spool: Writer::new().map_err(failed)?, entries: vec![], problems, allowance: Allowance::default() };
     reading.archive(name, "", archive, Depth::Outer).map_err(failed)?;

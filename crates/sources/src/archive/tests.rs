@@ -67,7 +67,7 @@ fn with_large_end(archive: &[u8]) -> Vec<u8> {
 fn found(name: &str, bytes: &[u8]) -> (Vec<(String, String)>, Vec<String>) {
     let mut problems = Problems::default();
     match read(name, &part(bytes), &mut problems) {
-        Err(why) => (vec![], vec![why]),
+        Err(error) => (vec![], vec![error.to_string()]),
         Ok(entries) => {
             let text = |entry: &Entry| String::from_utf8_lossy(&entry.part.head(1 << 20).unwrap()).into_owned();
             (entries.iter().map(|entry| (entry.path.clone(), text(entry))).collect(), problems.lines())

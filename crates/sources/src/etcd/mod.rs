@@ -10,6 +10,7 @@ use std::io;
 use machinery::protobuf::{self, Field, fields};
 use machinery::{Value, cbor};
 
+use crate::error::StoredError;
 use crate::limits::ETCD_VALUE_BYTES_MAX;
 use crate::spool::Part;
 use bbolt::{Database, ValuePlace};
@@ -42,7 +43,7 @@ struct Newest {
 
 /// Reads the objects of a snapshot in the order of their revisions, and passes them, or why one cannot be read, to `found`, with
 /// its key. Memory is that of the keys. Fails if the file is damaged.
-pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<StoredObject, String>)) -> io::Result<()> {
+pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<StoredObject, StoredError>)) -> io::Result<()> {
     let database = Database::open(snapshot)?;
     let mut newest: HashMap<Box<[u8]>, Newest> = HashMap::new();
     // revisions are visited in their order
@@ -60,7 +61,7 @@ pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<StoredObject, St
     for (key, Newest { revision, place }) in newest {
         let key = String::from_utf8_lossy(&key);
         if place.length as usize > ETCD_VALUE_BYTES_MAX {
-            found(&key, Err("it is larger than etcd allows".to_owned()));
+            found(&key, Err(StoredError::TooLarge));
             continue;
         }
         let stored = snapshot.slice(place.offset, place.length as usize)?;
@@ -87,17 +88,15 @@ fn field(stored: &[u8], number: u32) -> Option<&[u8]> {
 
 /// The object that a value is: protobuf, CBOR or JSON. `None` for values of kube-apiserver that are no objects of the API, such as
 /// allocated ranges.
-fn object(value: &[u8]) -> Result<Option<Value>, String> {
+fn object(value: &[u8]) -> Result<Option<Value>, StoredError> {
     if let Some(rest) = value.strip_prefix(ENCRYPTED) {
         let provider: Vec<_> = rest.split(|byte| *byte == b':').take(3).map(String::from_utf8_lossy).collect();
-        return Err(format!("it is encrypted ({})", provider.join(":")));
+        return Err(StoredError::Encrypted { provider: provider.join(":") });
     }
     let decoded = match value {
-        _ if value.starts_with(&protobuf::MAGIC) => protobuf::decode(value).map_err(|error| error.to_string())?,
-        _ if value.starts_with(&cbor::SELF_DESCRIBED) => {
-            cbor::decode_stored(value).map_err(|error| error.to_string())?
-        }
-        [b'{', ..] => machinery::value::decode(value).map_err(|error| error.to_string())?,
+        _ if value.starts_with(&protobuf::MAGIC) => protobuf::decode(value)?,
+        _ if value.starts_with(&cbor::SELF_DESCRIBED) => cbor::decode_stored(value)?,
+        [b'{', ..] => machinery::value::decode(value)?,
         _ => return Ok(None),
     };
     let is_served = !decoded.str_at(&["metadata", "name"]).is_empty() && decoded.str_at(&["kind"]) != RANGES;

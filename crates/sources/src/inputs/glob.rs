@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::walk;
+use crate::error::Error;
 
 /// Whether a text has wildcards.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// The files that a pattern matches, sorted. Fails with a one-line message.
-pub fn matches(pattern: &str) -> Result<Vec<PathBuf>, String> {
+/// The files that a pattern matches, sorted.
+pub fn matches(pattern: &str) -> Result<Vec<PathBuf>, Error> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let fixed = parts.iter().take_while(|part| !is_pattern(part)).count().min(parts.len() - 1);
     let base = match parts[..fixed].join("/") {

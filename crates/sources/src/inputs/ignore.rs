@@ -1,10 +1,11 @@
 //! Patterns of files that are left out, in the manner of `.gitignore`.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::glob;
+use crate::error::Error;
 use crate::limits;
 
 /// The file with patterns in the working directory.
@@ -23,9 +24,10 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// Those of `.pintleignore`, if there is one, and then those of flags. Fails with a one-line message.
-    pub fn read(given: &[String]) -> Result<Patterns, String> {
-        let text = text_of(Path::new(FILE)).map_err(|why| format!("cannot read {FILE}: {why}"))?;
+    /// Those of `.pintleignore`, if there is one, and then those of flags.
+    pub fn read(given: &[String]) -> Result<Patterns, Error> {
+        let text = text_of(Path::new(FILE));
+        let text = text.map_err(|source| Error::Unreadable { name: FILE.to_owned(), source })?;
         Ok(Patterns::of(text.lines().chain(given.iter().map(String::as_str))))
     }
 
@@ -43,18 +45,17 @@ impl Patterns {
 }
 
 /// The text of a file; empty if there is none. Other things than files, which might never end, are an error.
-fn text_of(path: &Path) -> Result<String, String> {
+fn text_of(path: &Path) -> io::Result<String> {
     match std::fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
-        Err(error) => return Err(error.to_string()),
-        Ok(found) if !found.is_file() => return Err("it is not a file".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(error),
+        Ok(found) if !found.is_file() => return Err(io::Error::other("it is not a file")),
         Ok(_) => {}
     }
     let mut text = String::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(limits::IGNORE_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    File::open(path)?.take(limits::IGNORE_FILE_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > limits::IGNORE_FILE_BYTES {
-        return Err(format!("it has more than {} bytes", limits::IGNORE_FILE_BYTES));
+        return Err(io::Error::other(format!("it has more than {} bytes", limits::IGNORE_FILE_BYTES)));
     }
     Ok(text)
 }
@@ -86,10 +87,10 @@ mod tests {
     fn only_files_are_read() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("ignore");
-        assert_eq!(text_of(&file), Ok(String::new()));
+        assert_eq!(text_of(&file).unwrap(), "");
         std::fs::write(&file, "a\n").unwrap();
-        assert_eq!(text_of(&file), Ok("a\n".to_owned()));
-        assert_eq!(text_of(place.path()), Err("it is not a file".to_owned()));
+        assert_eq!(text_of(&file).unwrap(), "a\n");
+        assert_eq!(text_of(place.path()).unwrap_err().to_string(), "it is not a file");
         std::fs::write(&file, vec![b'a'; limits::IGNORE_FILE_BYTES as usize + 1]).unwrap();
         assert!(text_of(&file).is_err());
     }

@@ -19,6 +19,7 @@ use bytes::Bytes;
 
 use crate::archive;
 use crate::document::{Document, Documents, TextPlace, check_text, is_wide};
+use crate::error::Error;
 use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
 use crate::problems::Problems;
 use crate::spool::{self, Part};
@@ -74,25 +75,25 @@ impl Input {
         }
     }
 
-    /// Its documents. Fails with a one-line message.
-    pub fn documents(&self) -> Result<Documents, String> {
+    /// Its documents.
+    pub fn documents(&self) -> Result<Documents, Error> {
         let reader: Box<dyn BufRead + Send> = match self {
-            Input::File(path) => Box::new(BufReader::new(File::open(path).map_err(|error| self.unreadable(&error))?)),
+            Input::File(path) => Box::new(BufReader::new(File::open(path).map_err(|error| self.unreadable(error))?)),
             Input::Read(_, text) => Box::new(Cursor::new(text.clone())),
             Input::Part(_, part) => Box::new(BufReader::new(part.clone())),
         };
         Ok(Documents::new(self.name(), reader))
     }
 
-    /// Its text, or the beginning of it. Fails with a one-line message.
-    pub fn text(&self, bytes_max: u64) -> Result<Bytes, String> {
+    /// Its text, or the beginning of it.
+    pub fn text(&self, bytes_max: u64) -> Result<Bytes, Error> {
         let mut text = vec![];
         let read = match self {
             Input::Read(_, text) => return Ok(text.clone()),
             Input::File(path) => File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut text)),
             Input::Part(_, part) => part.clone().take(bytes_max).read_to_end(&mut text),
         };
-        read.map(|_| text.into()).map_err(|error| self.unreadable(&error))
+        read.map(|_| text.into()).map_err(|error| self.unreadable(error))
     }
 
     /// Whether the input has an object of Kubernetes, or what may be one: something that cannot be read or decoded.
@@ -127,8 +128,8 @@ impl Input {
             && self.text(PRELOADED_FILE_BYTES_MAX).is_ok_and(|text| text.windows(2).any(|two| two == b"{{"))
     }
 
-    /// A document at a place that [`Document::place`] has named. Fails with a one-line message.
-    pub fn document(&self, place: TextPlace) -> Result<Document, String> {
+    /// A document at a place that [`Document::place`] has named.
+    pub fn document(&self, place: TextPlace) -> Result<Document, Error> {
         let TextPlace { offset, length } = place;
         let read = |path: &Path| {
             let mut file = File::open(path)?;
@@ -145,12 +146,12 @@ impl Input {
             }
             Input::Part(_, part) => part.slice(offset, length as usize).map(Bytes::from),
         };
-        let text = text.map_err(|error| self.unreadable(&error))?;
+        let text = text.map_err(|error| self.unreadable(error))?;
         Ok(Document::alone(self.name(), text))
     }
 
-    fn unreadable(&self, error: &std::io::Error) -> String {
-        format!("cannot read {}: {error}", self.name())
+    fn unreadable(&self, source: std::io::Error) -> Error {
+        Error::Unreadable { name: self.name().to_string(), source }
     }
 }
 
@@ -163,8 +164,8 @@ pub struct SourceFile {
 }
 
 /// An input that can be read only once, such as stdin or a pipe. It is needed twice, so a long text is copied to a file.
-fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Input, String> {
-    let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
+fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Input, Error> {
+    let failed = |source| Error::Unreadable { name: shown.to_owned(), source };
     let mut text = vec![];
     reader.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
     if !archive::is_archive(&text) {
@@ -176,7 +177,7 @@ fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Inpu
     Ok(Input::Part(name.into(), spool::copied(&text, reader).map_err(failed)?))
 }
 
-fn stdin() -> Result<Input, String> {
+fn stdin() -> Result<Input, Error> {
     once("<stdin>", "stdin", &mut std::io::stdin().lock())
 }
 
@@ -204,7 +205,7 @@ impl Inputs {
                     found.places.extend(inputs.iter().map(|input| InputPlace::of(argument, input)));
                     found.inputs.extend(inputs);
                 }
-                Err(why) => found.problems.push((argument.clone(), why)),
+                Err(error) => found.problems.push((argument.clone(), error.to_string())),
             }
         }
         found
@@ -231,8 +232,8 @@ impl Inputs {
 }
 
 /// Every file of a source: of a directory or an archive all that is in it, else the inputs that the argument names. Adds to
-/// `problems` what cannot be read of an archive. Fails with a one-line message.
-pub fn files(argument: &str, problems: &mut Problems) -> Result<Vec<SourceFile>, String> {
+/// `problems` what cannot be read of an archive.
+pub fn files(argument: &str, problems: &mut Problems) -> Result<Vec<SourceFile>, Error> {
     let path = Path::new(argument);
     if path.is_dir() {
         let mut files = vec![];
@@ -252,11 +253,11 @@ pub fn files(argument: &str, problems: &mut Problems) -> Result<Vec<SourceFile>,
     Ok(files)
 }
 
-fn entries(input: &Input, problems: &mut Problems) -> Result<Option<Vec<SourceFile>>, String> {
+fn entries(input: &Input, problems: &mut Problems) -> Result<Option<Vec<SourceFile>>, Error> {
     let name = input.name();
     let part = match input {
         Input::Read(_, text) if archive::is_archive(text) => {
-            spool::copied(text, &mut std::io::empty()).map_err(|error| input.unreadable(&error))?
+            spool::copied(text, &mut std::io::empty()).map_err(|error| input.unreadable(error))?
         }
         _ => match input.part() {
             Some(part) => part,
@@ -276,7 +277,7 @@ fn entries(input: &Input, problems: &mut Problems) -> Result<Option<Vec<SourceFi
 }
 
 /// The manifests that an argument names, also those in archives.
-fn resolve(argument: &str, problems: &mut Problems) -> Result<Vec<Input>, String> {
+fn resolve(argument: &str, problems: &mut Problems) -> Result<Vec<Input>, Error> {
     let mut inputs = vec![];
     for input in named(argument)? {
         let Some(entries) = entries(&input, problems)? else {
@@ -287,14 +288,14 @@ fn resolve(argument: &str, problems: &mut Problems) -> Result<Vec<Input>, String
         let before = inputs.len();
         inputs.extend(manifests.map(|file| file.input));
         if inputs.len() == before {
-            return Err(format!("{}: the archive has no manifests (*.yaml, *.yml, *.json)", input.name()));
+            return Err(Error::NoManifests { name: input.name().to_string(), place: "archive" });
         }
     }
     Ok(inputs)
 }
 
 /// The inputs that an argument names: archives as they are.
-fn named(argument: &str) -> Result<Vec<Input>, String> {
+fn named(argument: &str) -> Result<Vec<Input>, Error> {
     if argument == STDIN {
         return Ok(vec![stdin()?]);
     }
@@ -309,17 +310,17 @@ fn named(argument: &str) -> Result<Vec<Input>, String> {
         walk(path, &mut |path| paths.push(path.to_owned()))?;
         paths.retain(|path| is_manifest(path));
         if paths.is_empty() {
-            return Err(format!("{argument}: the directory has no manifests (*.yaml, *.yml, *.json)"));
+            return Err(Error::NoManifests { name: argument.to_owned(), place: "directory" });
         }
         paths
     } else if !path.exists() && glob::is_pattern(argument) {
         let paths = glob::matches(argument)?;
         if paths.is_empty() {
-            return Err(format!("{argument}: no file matches"));
+            return Err(Error::NoMatch { pattern: argument.to_owned() });
         }
         paths
     } else if path.exists() && !path.is_file() {
-        let mut file = File::open(path).map_err(|error| format!("cannot read {argument}: {error}"))?;
+        let mut file = File::open(path).map_err(|error| cannot_read(path, error))?;
         return Ok(vec![once(argument, argument, &mut file)?]);
     } else {
         vec![path.to_owned()]
@@ -334,12 +335,12 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// The manifests that an argument of a program that follows files names, sorted by name in a directory. Each directory is passed to
-/// `enter` before it is read, so that nothing is missed if it is watched from then on. Fails with a one-line message.
-pub fn manifests(argument: &Path, enter: &mut dyn FnMut(&Path)) -> Result<Vec<PathBuf>, String> {
+/// `enter` before it is read, so that nothing is missed if it is watched from then on.
+pub fn manifests(argument: &Path, enter: &mut dyn FnMut(&Path)) -> Result<Vec<PathBuf>, Error> {
     if !argument.is_dir() {
         enter(argument.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
         let found = std::fs::metadata(argument);
-        return found.map(|_| vec![argument.to_owned()]).map_err(|error| cannot_read(argument, &error));
+        return found.map(|_| vec![argument.to_owned()]).map_err(|error| cannot_read(argument, error));
     }
     let mut paths = vec![];
     walk_entering(argument, enter, &mut |path| paths.push(path.to_owned()))?;
@@ -347,23 +348,22 @@ pub fn manifests(argument: &Path, enter: &mut dyn FnMut(&Path)) -> Result<Vec<Pa
     Ok(paths)
 }
 
-fn cannot_read(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot read {}: {error}", path.display())
+fn cannot_read(path: &Path, source: std::io::Error) -> Error {
+    Error::Unreadable { name: path.display().to_string(), source }
 }
 
 /// Visits the files below a directory, sorted. As with kubectl, links to directories are not followed; directories whose names
 /// begin with a dot are left out.
-fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
+fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Result<(), Error> {
     walk_entering(directory, &mut |_| {}, visit)
 }
 
-fn walk_entering(directory: &Path, enter: &mut dyn FnMut(&Path), visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
+fn walk_entering(directory: &Path, enter: &mut dyn FnMut(&Path), visit: &mut dyn FnMut(&Path)) -> Result<(), Error> {
     enter(directory);
     if std::fs::read(directory.join(UNFINISHED)).is_ok_and(|text| text == UNFINISHED_CAPTURE) {
-        let name = directory.display();
-        return Err(format!("{name}: a capture into it was not completed; remove it, and capture again"));
+        return Err(Error::Unfinished { path: directory.to_owned() });
     }
-    let failed = |error: std::io::Error| cannot_read(directory, &error);
+    let failed = |error| cannot_read(directory, error);
     let entries = std::fs::read_dir(directory).map_err(failed)?;
     let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -422,7 +422,7 @@ mod tests {
         };
         assert_eq!(all(&at("bundle")), ["in/d.json", "notes.txt"]);
         assert_eq!(all(&at("sub")), ["c.yml", "kustomization.yaml"]);
-        let why = Input::File(no_such.clone().into()).documents().map(drop).unwrap_err();
+        let why = Input::File(no_such.clone().into()).documents().map(drop).unwrap_err().to_string();
         assert!(why.starts_with(&format!("cannot read {no_such}: No such file")), "{why}");
     }
 }

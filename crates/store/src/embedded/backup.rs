@@ -104,10 +104,10 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     let _lock = format::take_lock(directory, "pintle store restore")?;
     begin_anew(directory)?;
     if format::is_initialized(directory)? || format::log_directory(directory).exists() {
-        return Err(OpenError::Io(directory.to_owned(), "the directory already contains a store".to_owned()));
+        return Err(OpenError::Unusable(directory.to_owned(), "the directory already contains a store"));
     }
     if let Some(present) = files.iter().find(|file| directory.join(&file.name).exists()) {
-        return Err(OpenError::Io(directory.join(&present.name), "the file exists already".to_owned()));
+        return Err(OpenError::Unusable(directory.join(&present.name), "the file exists already"));
     }
     let filling = Filling::Restore(files.iter().map(|file| file.name.clone()).collect());
     unfinished::mark(directory, &filling)?;
@@ -146,13 +146,13 @@ fn begin_anew(directory: &Path) -> Result<(), OpenError> {
     for name in &files {
         match std::fs::remove_file(directory.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(OpenError::Io(directory.join(name), error.to_string()));
+                return Err(OpenError::Io(directory.join(name), error));
             }
             _ => {}
         }
     }
     let removed = Directory::new(directory.to_owned()).sync();
-    removed.map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))?;
+    removed.map_err(|error| OpenError::Io(directory.to_owned(), error))?;
     unfinished::clear(directory)
 }
 
@@ -166,11 +166,9 @@ fn fill_directory(
     let place = Directory::new(directory.to_owned());
     for file in files {
         let written = place.create(&file.name).and_then(|mut new| new.append(&file.content).and_then(|()| new.sync()));
-        written.map_err(|error| OpenError::Io(directory.join(&file.name), error.to_string()))?;
+        written.map_err(|error| OpenError::Io(directory.join(&file.name), error))?;
     }
-    format::make(directory, branched, |log| {
-        fill(log).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
-    })
+    format::make(directory, branched, |log| fill(log).map_err(|error| OpenError::Store(directory.to_owned(), error)))
 }
 
 /// A backup that is being read.

@@ -16,8 +16,8 @@ const LOG: &str = "log";
 /// Subdirectory of a log that is being created.
 const UNFINISHED: &str = "log.tmp";
 
-fn io(directory: &Path, error: &std::io::Error) -> OpenError {
-    OpenError::Io(directory.to_owned(), error.to_string())
+fn io(directory: &Path, error: std::io::Error) -> OpenError {
+    OpenError::Io(directory.to_owned(), error)
 }
 
 pub fn log_directory(directory: &Path) -> PathBuf {
@@ -27,16 +27,16 @@ pub fn log_directory(directory: &Path) -> PathBuf {
 /// Creates the data directory with mode 0700 unless it exists, and rejects one that other users can write to, since they
 /// could replace its files. Its name is synced.
 pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
-    let failed = |error: std::io::Error| io(directory, &error);
+    let failed = |error| io(directory, error);
     if directory.exists() && !directory.is_dir() {
-        return Err(OpenError::Io(directory.to_owned(), "it is not a directory".to_owned()));
+        return Err(OpenError::Unusable(directory.to_owned(), "it is not a directory"));
     }
     let missing = directory.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
     let missing = missing.count();
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     if std::fs::metadata(directory).map_err(failed)?.mode() & 0o002 != 0 {
         let why = "every user can write to it; take that permission away (chmod o-w), or name a directory below it";
-        return Err(OpenError::Io(directory.to_owned(), why.to_owned()));
+        return Err(OpenError::Unusable(directory.to_owned(), why));
     }
     // an earlier process may have been stopped between creating the directory and syncing its name
     for made in directory.ancestors().take(missing.max(1)) {
@@ -64,9 +64,9 @@ pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     let path = directory.join("LOCK");
     // a process that can open the file can lock it, so only its owner may open it
     let opened = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let mut file = opened.map_err(|error| io(directory, &error))?;
+    let mut file = opened.map_err(|error| io(directory, error))?;
     let private = file.set_permissions(std::fs::Permissions::from_mode(0o600));
-    private.map_err(|error| io(directory, &error))?;
+    private.map_err(|error| io(directory, error))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -74,22 +74,22 @@ pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
             let _ = file.read_to_string(&mut by);
             return Err(OpenError::Held(directory.to_owned(), by.trim().to_owned()));
         }
-        Err(TryLockError::Error(error)) => return Err(io(directory, &error)),
+        Err(TryLockError::Error(error)) => return Err(io(directory, error)),
     }
     let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{holder}"));
-    written.map_err(|error| io(directory, &error))?;
+    written.map_err(|error| io(directory, error))?;
     Ok(file)
 }
 
 /// Locks the directory of the log, besides the file LOCK, which can be removed while it is locked.
 pub fn lock_log(directory: &Path) -> Result<File, OpenError> {
-    let log = File::open(log_directory(directory)).map_err(|error| io(directory, &error))?;
+    let log = File::open(log_directory(directory)).map_err(|error| io(directory, error))?;
     match log.try_lock() {
         Ok(()) => Ok(log),
         Err(TryLockError::WouldBlock) => {
             Err(OpenError::Held(directory.to_owned(), "no process, since it was removed".to_owned()))
         }
-        Err(TryLockError::Error(error)) => Err(io(directory, &error)),
+        Err(TryLockError::Error(error)) => Err(io(directory, error)),
     }
 }
 
@@ -100,7 +100,7 @@ pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => String::new(),
-        Err(error) => return Err(io(directory, &error)),
+        Err(error) => return Err(io(directory, error)),
     };
     match text.trim().strip_prefix("pintle ").and_then(|version| version.parse::<u32>().ok()) {
         Some(version) if version > FORMAT_VERSION => Err(OpenError::NewerFormat(directory.to_owned(), version)),
@@ -113,7 +113,7 @@ pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
 /// Creates an empty log in a new data directory, and finishes one that a crash has interrupted. A directory that already
 /// has a log is left as it is.
 pub fn prepare(directory: &Path) -> Result<(), OpenError> {
-    let failed = |error: std::io::Error| io(directory, &error);
+    let failed = |error| io(directory, error);
     if is_initialized(directory)? {
         // a crash after the rename of FORMAT and before that of the log
         if directory.join(UNFINISHED).exists() && !directory.join(LOG).exists() {
@@ -125,7 +125,7 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     if has_content(directory).map_err(failed)? {
         return Err(OpenError::UnknownFormat(directory.to_owned(), "is missing"));
     }
-    make(directory, Branched::No, |log| recovery::create(log).map_err(|error| io(directory, &error)))
+    make(directory, Branched::No, |log| recovery::create(log).map_err(|error| io(directory, error)))
 }
 
 /// Whether there is a log with at least one record.
@@ -165,7 +165,7 @@ fn write_format(place: &Directory, version: u32) -> std::io::Result<()> {
 /// Removes a log, also one that is being created, and its format.
 pub fn unmake(directory: &Path) -> Result<(), OpenError> {
     let gone = |removed: std::io::Result<()>| match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(directory, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(directory, error)),
         _ => Ok(()),
     };
     // a log without a format is no store, and a format without a log would be a corrupt one
@@ -179,7 +179,7 @@ pub fn make(
     branched: Branched,
     fill: impl FnOnce(&Directory) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
-    let failed = |error: std::io::Error| io(directory, &error);
+    let failed = |error| io(directory, error);
     for unfinished in [UNFINISHED, LOG] {
         match std::fs::remove_dir_all(directory.join(unfinished)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),

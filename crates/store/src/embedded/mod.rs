@@ -152,11 +152,10 @@ impl Embedded {
     }
 
     fn open_locked(directory: &Path, lock: File, options: Options) -> Result<Embedded, OpenError> {
-        let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
         format::prepare(directory)?;
         let locks = vec![lock, format::lock_log(directory)?];
         let disk = Arc::new(Directory::new(format::log_directory(directory)));
-        disk.sync().map_err(io)?;
+        disk.sync().map_err(|error| OpenError::Io(directory.to_owned(), error))?;
         let recovered = Self::recover(disk, options, locks).map_err(|error| OpenError::of(directory, error))?;
         Ok(Self::start(recovered, Some(directory.to_owned())))
     }

@@ -40,7 +40,7 @@ impl Summary {
 fn read(directory: &Path) -> Result<Found, OpenError> {
     unfinished::refuse(directory)?;
     if !format::is_initialized(directory)? {
-        return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned()));
+        return Err(OpenError::Unusable(directory.to_owned(), "there is no store"));
     }
     let log = Directory::new(format::log_directory(directory));
     let names = || {

@@ -1,5 +1,6 @@
 //! Why a data directory cannot be opened.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::contract::StoreError;
@@ -39,7 +40,15 @@ pub enum OpenError {
     #[error("data directory {path}: the file FORMAT {1}; if no newer pintle has written the directory, put it back with \"echo 'pintle {FORMAT_VERSION}' > {path}/FORMAT\", and check the log with \"pintle store check --data-dir {path}\"", path = .0.display())]
     UnknownFormat(PathBuf, &'static str),
     #[error("data directory {path}: {1}", path = .0.display())]
-    Io(PathBuf, String),
+    Io(PathBuf, #[source] io::Error),
+    /// The directory, or a file in it, is not one that may be used; the text says why.
+    #[error("data directory {path}: {1}", path = .0.display())]
+    Unusable(PathBuf, &'static str),
+    #[error("data directory {path}: {1}", path = .0.display())]
+    Store(PathBuf, #[source] StoreError),
+    /// The log cannot be read or written; the text names the file.
+    #[error("data directory {path}: {1}", path = .0.display())]
+    Unavailable(PathBuf, String),
     /// A backup can't be written or read.
     #[error("backup {path}: {1}", path = .0.display())]
     Backup(PathBuf, String),
@@ -52,9 +61,9 @@ impl OpenError {
     pub fn of(directory: &Path, error: StoreError) -> OpenError {
         match error {
             StoreError::Corrupt(why) => OpenError::Corrupt(directory.to_owned(), why),
-            StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
+            StoreError::Unavailable(why) => OpenError::Unavailable(directory.to_owned(), why),
             StoreError::Compacted(_) | StoreError::Full(_) | StoreError::Unfinished(_) => {
-                OpenError::Io(directory.to_owned(), error.to_string())
+                OpenError::Store(directory.to_owned(), error)
             }
         }
     }

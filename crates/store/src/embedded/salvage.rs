@@ -59,7 +59,7 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, OpenError> {
     }
     let log = Directory::new(format::log_directory(directory));
     let found = read(&log, losses);
-    found.map_err(|error| OpenError::Io(format::log_directory(directory), error.to_string()))
+    found.map_err(|error| OpenError::Io(format::log_directory(directory), error))
 }
 
 /// Reads everything that is intact in a backup, and changes nothing.

@@ -39,8 +39,8 @@ pub fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\n'])
 }
 
-fn failed(directory: &Path, error: &io::Error) -> OpenError {
-    OpenError::Io(directory.join(NAME), error.to_string())
+fn failed(directory: &Path, error: io::Error) -> OpenError {
+    OpenError::Io(directory.join(NAME), error)
 }
 
 /// The task whose mark a directory has.
@@ -55,7 +55,7 @@ pub fn read(directory: &Path) -> Result<Option<Filling>, OpenError> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(begun_restore(directory))
         }
-        Err(error) => Err(failed(directory, &error)),
+        Err(error) => Err(failed(directory, error)),
     }
 }
 
@@ -86,7 +86,7 @@ pub fn mark(directory: &Path, filling: &Filling) -> Result<(), OpenError> {
         place.rename(TEMPORARY, NAME)?;
         place.sync()
     };
-    write().map_err(|error| failed(directory, &error))
+    write().map_err(|error| failed(directory, error))
 }
 
 /// Removes the mark, once everything that the task has written is durable.
@@ -96,7 +96,7 @@ pub fn clear(directory: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.and_then(|()| place.sync()),
     });
-    removed.map_err(|error| failed(directory, &error))
+    removed.map_err(|error| failed(directory, error))
 }
 
 #[cfg(test)]

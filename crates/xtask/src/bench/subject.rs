@@ -71,7 +71,7 @@ impl Subject {
             match response.status {
                 200 => return Ok(kind),
                 404 | 429 | 503 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                _ => return response.ok("the first list of a kind").map(|_| kind),
+                _ => return Ok(response.ok("the first list of a kind").map(|_| kind)?),
             }
         }
     }
@@ -109,7 +109,7 @@ impl Subject {
                 404 => return Ok(()),
                 200 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
                 200 => return Err(format!("it still exists after {PATIENCE:?}")),
-                _ => return response.ok("GET of a deleted definition").map(drop),
+                _ => return Ok(response.ok("GET of a deleted definition").map(drop)?),
             }
         }
     }

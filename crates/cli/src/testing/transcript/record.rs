@@ -12,6 +12,7 @@ use super::file;
 use super::saving::transcript;
 use crate::child::{Forwarded, exit_code};
 use crate::count::counted;
+use crate::files::cannot;
 use crate::logs;
 use crate::runtime::block_on;
 
@@ -37,24 +38,20 @@ pub struct RecordTask {
 pub fn run(task: &RecordTask) -> Result<ExitCode, String> {
     block_on(async {
         // a mistake in the name should not show only at the end
-        std::fs::write(&task.output, "").map_err(|error| unwritable(&task.output, &error))?;
+        std::fs::write(&task.output, "").map_err(cannot("write", &task.output))?;
         created(&task.target, json!({})).await?;
         let code = wait(&task.command).await?;
         let status = created(&task.target, json!({"end": true, "secrets": (task.secrets)})).await?;
         let steps = status.items_at(&["steps"]);
         let name = task.output.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = file::text(&transcript(&name, steps));
-        std::fs::write(&task.output, text).map_err(|error| unwritable(&task.output, &error))?;
+        std::fs::write(&task.output, text).map_err(cannot("write", &task.output))?;
         logs::print_error(&format!("{} in {}", counted(steps.len(), "request"), task.output.display()));
         if status.is_true_at(&["truncated"]) {
             logs::print_error("pintle: the recording is incomplete: a limit of the server was reached");
         }
         Ok(code)
     })
-}
-
-fn unwritable(file: &Path, error: &std::io::Error) -> String {
-    format!("cannot write {}: {error}", file.display())
 }
 
 /// The status of a new Recording, over a connection of its own: one that waits would be closed as idle.
@@ -71,6 +68,6 @@ async fn wait(command: &[OsString]) -> Result<ExitCode, String> {
     };
     let signals = Forwarded::listen()?;
     let child = Command::new(program).args(arguments).spawn();
-    let child = child.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    let child = child.map_err(cannot("run", Path::new(program)))?;
     signals.forward_until_end(child).await.map(exit_code)
 }

@@ -384,7 +384,7 @@ impl Replay<'_> {
 
 impl Events {
     /// The next line; `None` at the end. What was received is kept if this is dropped.
-    async fn line(&mut self) -> Option<Result<Vec<u8>, String>> {
+    async fn line(&mut self) -> Option<Result<Vec<u8>, client::Error>> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let rest = self.received.split_off(end + 1);
@@ -393,7 +393,7 @@ impl Events {
             match self.stream.next().await {
                 Ok(Some(bytes)) => self.received.extend_from_slice(&bytes),
                 Ok(None) => return None,
-                Err(why) => return Some(Err(why)),
+                Err(error) => return Some(Err(error)),
             }
         }
     }

@@ -63,8 +63,7 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
     }
     let errors = binding_errors(&binding);
     if !errors.is_empty() {
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        return Err(Status::untyped(500, machinery::status::aggregate(&texts)));
+        return Err(Status::untyped(500, machinery::status::aggregate(&errors)));
     }
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));

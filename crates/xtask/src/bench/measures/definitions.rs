@@ -22,7 +22,7 @@ async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration,
         match response.status {
             201 => return Ok(started.elapsed()),
             404 | 429 | 503 if started.elapsed() < PATIENCE => {}
-            _ => return response.ok("the first object").map(|_| started.elapsed()),
+            _ => return Ok(response.ok("the first object").map(|_| started.elapsed())?),
         }
     }
 }

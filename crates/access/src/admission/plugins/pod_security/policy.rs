@@ -95,20 +95,20 @@ impl SecurityPolicy {
             ("warn", SecurityLevel::Privileged),
         ];
         for (mode, default) in modes {
-            let level = match mode {
+            let part = match mode {
                 "enforce" => &mut policy.enforce,
                 "audit" => &mut policy.audit,
                 _ => &mut policy.warn,
             };
             if let Some(given) = text(mode) {
-                level.level = parse_level(given).unwrap_or_else(|why| {
+                part.level = parse_level(given).unwrap_or_else(|why| {
                     errors.push(label_error(mode, given, why));
                     default
                 });
             }
             let label = format!("{mode}-version");
             if let Some(given) = text(&label) {
-                level.version = parse_version(given).unwrap_or_else(|why| {
+                part.version = parse_version(given).unwrap_or_else(|why| {
                     errors.push(label_error(&label, given, why));
                     None
                 });
