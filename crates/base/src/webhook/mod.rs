@@ -306,9 +306,8 @@ fn json_of(response: &CallResponse) -> Result<Value, String> {
 fn decoded(body: &[u8]) -> Result<Value, String> {
     let value = match machinery::value::decode(body) {
         Ok(value) => value,
-        Err(error) => yaml_of(body).ok_or_else(|| {
-            format!("couldn't get version/kind; json parse error: {}", wording::json_error(&error))
-        })?,
+        Err(error) => yaml_of(body)
+            .ok_or_else(|| format!("couldn't get version/kind; json parse error: {}", wording::json_error(&error)))?,
     };
     match value {
         Value::Object(_) | Value::Null => Ok(value),
