@@ -99,7 +99,7 @@ impl Capture {
                 let problem = capture.problems.lines().into_iter().next();
                 let of_source = problem.as_ref().and_then(|line| line.strip_prefix(&format!("{source}: ")));
                 Err(match of_source.map(str::to_owned) {
-                    // what is wrong with the source itself names it
+                    // the error of the source itself names it
                     Some(why) if why.contains(source) => Error::Problem(why),
                     Some(why) => Error::NoObjects { name: source.to_owned(), problem: Some(why) },
                     None => Error::NoObjects { name: source.to_owned(), problem },

@@ -22,7 +22,7 @@ pub enum Error {
     NoMatch { pattern: String },
     #[error("{name}: no objects are found in it{}", problem.as_ref().map(|line| format!(" ({line})")).unwrap_or_default())]
     NoObjects { name: String, problem: Option<String> },
-    /// The only line about a source that has no objects; it names the source.
+    /// A source has no objects, and its only line names it.
     #[error("{0}")]
     Problem(String),
     #[error("{path}: a capture into it was not completed; remove it, and capture again", path = .path.display())]

@@ -315,8 +315,8 @@ fn decoded(body: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// What a body that is not JSON is as YAML, which kube-apiserver's decoder takes whatever the type of the body is, unless
-/// it begins as JSON.
+/// Decodes a body that is not JSON as YAML, as kube-apiserver does whatever the type of the body is, unless it begins as
+/// JSON.
 fn yaml_of(body: &[u8]) -> Option<Value> {
     let is_json = body.trim_ascii_start().starts_with(b"{");
     let is_readable = !is_json && body.len() <= limits::WEBHOOK_INLINE_BYTES_MAX;

@@ -70,7 +70,7 @@ pub struct Part {
     pub rules: PartRules,
 }
 
-/// What of the rules of the Go types a subresource checks besides its own `validate`.
+/// Selects the rules of the Go types that a subresource checks besides its own `validate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartRules {
     None,

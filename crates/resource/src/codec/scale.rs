@@ -16,7 +16,7 @@ pub const SCALE_VERSION: &str = "autoscaling/v1";
 
 const KIND: &str = "Scale";
 const GO_TYPE: &str = "autoscaling.v1.Scale";
-/// The versions that had a Scale of their own. They are decoded before they are refused.
+/// These versions had a Scale of their own, which is decoded before it is refused.
 const FORMER_VERSIONS: [&str; 3] = ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"];
 
 pub enum ScaleCodec {

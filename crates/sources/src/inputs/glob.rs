@@ -10,7 +10,7 @@ pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// The files that a pattern matches, sorted.
+/// Returns the files that a pattern matches, sorted.
 pub fn matches(pattern: &str) -> Result<Vec<PathBuf>, Error> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let fixed = parts.iter().take_while(|part| !is_pattern(part)).count().min(parts.len() - 1);

@@ -8,11 +8,6 @@ use resource::builtin::checks::text;
 use schema::at::At;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
-
-/// Whether a Pod mirrors a static one of a kubelet.
-pub fn is_mirror(pod: &Value) -> bool {
-    pod.at(&["metadata", "annotations"]).is_some_and(|annotations| annotations.get(MIRROR).is_some())
-}
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -20,6 +15,11 @@ const SECCOMP_OF: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR_OF: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCALHOST: &str = "localhost/";
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// Whether a Pod mirrors a static one of a kubelet.
+pub fn is_mirror(pod: &Value) -> bool {
+    pod.at(&["metadata", "annotations"]).is_some_and(|annotations| annotations.get(MIRROR).is_some())
+}
 
 fn given(pod: &Value) -> Option<&Map> {
     pod.at(&["metadata", "annotations"]).and_then(Value::as_object)
