@@ -18,7 +18,7 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 
 /// Whether a Pod mirrors a static one of a kubelet.
 pub fn is_mirror(pod: &Value) -> bool {
-    pod.at(&["metadata", "annotations"]).is_some_and(|annotations| annotations.get(MIRROR).is_some())
+    given(pod).is_some_and(|annotations| annotations.get(MIRROR).is_some())
 }
 
 fn given(pod: &Value) -> Option<&Map> {
