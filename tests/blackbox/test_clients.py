@@ -77,8 +77,9 @@ def java(source, out):
         )
         shutil.copy(pom, installed)
     sources = [str(file) for file in sorted(source.glob("src/*.java"))]
-    subprocess.run(["javac", "-cp", f"{lib}/*", "-d", str(out / "classes"), *sources], check=True)
-    return ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{out}/classes:{lib}/*", "Main"]
+    options = os.environ.get("PINTLE_TESTS_JAVA", "").split()
+    subprocess.run(["javac", *[f"-J{option}" for option in options], "-cp", f"{lib}/*", "-d", str(out / "classes"), *sources], check=True)
+    return ["java", *options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{out}/classes:{lib}/*", "Main"]
 
 
 YAML = {"Content-Type": "application/yaml"}

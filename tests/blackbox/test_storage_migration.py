@@ -41,7 +41,7 @@ def test_migration_online(launch):
     with launch(storage="embedded") as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
         server.ok("POST", DEFINITIONS, boats(hook))
-        for i in range(1200):
+        for i in range(600):
             server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
         store_v2(server, hook)
         newer = server.ok("POST", V2, boat("v2", "newer", rig={"sails": 1}))
@@ -54,7 +54,7 @@ def test_migration_online(launch):
 
         def write():
             while not stop.is_set():
-                server.ok("PATCH", f"{V1}/dinghy-{len(written) % 1200}", {"spec": {"sails": -1}})
+                server.ok("PATCH", f"{V1}/dinghy-{len(written) % 600}", {"spec": {"sails": -1}})
                 written.append(1)
 
         writer = threading.Thread(target=write)
@@ -62,8 +62,8 @@ def test_migration_online(launch):
         out = migrate(server, "boats.harbor.example.com")
         stop.set()
         writer.join()
-        assert written and "of 500 objects written; 701 to go" in out, out
-        assert "of 1201 objects written; all are stored in v2" in out, out
+        assert written and "of 500 objects written; 101 to go" in out, out
+        assert "of 601 objects written; all are stored in v2" in out, out
         assert stored_versions(server) == ["v2"]
         calls = len(hooks.requests("/convert"))
         after = server.ok("GET", V2)["items"]
@@ -76,7 +76,7 @@ def test_migration_online(launch):
         # now the old version can be removed
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
         server.restart()
-        assert len(server.ok("GET", V2)["items"]) == 1201
+        assert len(server.ok("GET", V2)["items"]) == 601
         assert "all objects are stored in v2" in migrate(server, "--all")
 
 
@@ -140,7 +140,7 @@ def test_storage_version_migrations_run(launch):
     with launch(RUNTIME_CONFIG, storage="embedded") as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
         server.ok("POST", DEFINITIONS, boats(hook))
-        for i in range(1200):
+        for i in range(600):
             server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
         store_v2(server, hook)
         newer = server.ok("POST", V2, boat("v2", "newer", rig={"sails": 1}))
@@ -154,7 +154,7 @@ def test_storage_version_migrations_run(launch):
         calls = len(hooks.requests("/convert"))
         after = server.ok("GET", V2)["items"]
         assert len(hooks.requests("/convert")) == calls, "all objects are stored in v2"
-        assert len(after) == 1201
+        assert len(after) == 601
         for item in after:
             old = before[item["metadata"]["name"]]
             assert item["metadata"]["uid"] == old["metadata"]["uid"], item

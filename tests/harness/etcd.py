@@ -130,6 +130,11 @@ class Etcd:
     def put(self, key, value):
         return self.call("/v3/kv/put", {"key": text(key.encode()), "value": text(value)})
 
+    def put_all(self, values):
+        """Puts the values of up to 128 keys at once."""
+        puts = [{"requestPut": {"key": text(key.encode()), "value": text(value)}} for key, value in values.items()]
+        return self.call("/v3/kv/txn", {"success": puts})
+
     def delete(self, key):
         return self.call("/v3/kv/deleterange", {"key": text(key.encode())})
 
