@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions, Remote};
+use client::{Context as _, Result};
+use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 
 use crate::values::{duration, number};
 use crate::{files, kubeconfig};
@@ -69,7 +70,7 @@ pub struct AuditFlags {
 
 impl AuditFlags {
     /// The error is one line that names the flag.
-    pub fn audit(&self) -> Result<Audit, String> {
+    pub fn audit(&self) -> Result<Audit> {
         let Some(path) = &self.audit_policy_file else { return Ok(Audit::default()) };
         let mut audit = Audit::new(files::parse("--audit-policy-file", path, policy)?);
         if let Some(path) = &self.audit_log_path {
@@ -81,11 +82,10 @@ impl AuditFlags {
                 backups_max: self.audit_log_maxbackup,
                 compress: self.audit_log_compress,
             };
-            audit.log(options).map_err(|why| format!("--audit-log-path: {why}"))?;
+            audit.log(options).context("--audit-log-path")?;
         }
         if let Some(path) = &self.audit_webhook_config_file {
-            let named = |why: String| format!("--audit-webhook-config-file: {why}");
-            let remote = Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)?;
+            let remote = kubeconfig::remote("--audit-webhook-config-file", path)?;
             let options = BatchOptions {
                 size_max: self.audit_webhook_batch_max_size,
                 wait_max: self.audit_webhook_batch_max_wait,
@@ -98,7 +98,7 @@ impl AuditFlags {
 }
 
 /// Reads an audit policy. As in kube-apiserver, a policy with errors that only a strict decoder finds is used, with a warning.
-fn policy(content: &[u8]) -> Result<AuditPolicy, String> {
+fn policy(content: &[u8]) -> Result<AuditPolicy> {
     let document = files::lenient(content)?;
     let policy = AuditPolicy::parse(&document.value)?;
     let errors = [document.repeated, AuditPolicy::unknown_fields(&document.value)].concat();

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
+use client::Result;
 use machinery::{Value, yaml};
 use offline::commands::{self, Applied, CommandInputs};
 
@@ -130,7 +131,7 @@ pub struct Explain {
 }
 
 /// Runs a command. The exit status is 1 if an apply has conflicts; errors are one line.
-pub fn run(task: &ObjectTask) -> Result<ExitCode, String> {
+pub fn run(task: &ObjectTask) -> Result<ExitCode> {
     let done = match task {
         ObjectTask::Default(task) => default(task),
         ObjectTask::Prune(task) => prune(task),
@@ -142,33 +143,33 @@ pub fn run(task: &ObjectTask) -> Result<ExitCode, String> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-fn explain(task: &Explain) -> Result<(), String> {
+fn explain(task: &Explain) -> Result<()> {
     let explained = commands::explain(&task.path, &task.crds, task.kubernetes_version);
     logs::print(offline::engine::runtime()?.block_on(explained)?.as_bytes())
 }
 
-fn default(task: &PrintObjects) -> Result<(), String> {
+fn default(task: &PrintObjects) -> Result<()> {
     let settings = task.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::defaulted(&settings))?, task.output)
 }
 
-fn prune(task: &PrintObjects) -> Result<(), String> {
+fn prune(task: &PrintObjects) -> Result<()> {
     let settings = task.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::pruned(&settings))?, task.output)
 }
 
-fn convert(task: &Convert) -> Result<(), String> {
+fn convert(task: &Convert) -> Result<()> {
     let settings = task.shown.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::converted(&settings, &task.to))?, task.shown.output)
 }
 
-fn table(task: &Table) -> Result<(), String> {
+fn table(task: &Table) -> Result<()> {
     let settings = task.manifests.settings();
     logs::print(offline::engine::runtime()?.block_on(commands::table(&settings, task.wide))?.as_bytes())
 }
 
 /// Conflicts are printed as errors, with which the exit status is 1.
-fn apply(task: &Apply) -> Result<ExitCode, String> {
+fn apply(task: &Apply) -> Result<ExitCode> {
     let settings = task.shown.manifests.settings();
     let applied = commands::apply(&settings, &task.onto, &task.field_manager, task.force_conflicts);
     let (mut objects, mut code) = (vec![], ExitCode::SUCCESS);
@@ -185,7 +186,7 @@ fn apply(task: &Apply) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-fn print(objects: &[Value], encoding: Encoding) -> Result<(), String> {
+fn print(objects: &[Value], encoding: Encoding) -> Result<()> {
     let text = match encoding {
         Encoding::Yaml => objects.iter().map(yaml::encode).collect::<Vec<_>>().join("---\n"),
         Encoding::Json => objects.iter().map(|object| object.to_json() + "\n").collect(),

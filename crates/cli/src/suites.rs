@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use client::Result;
 use machinery::Release;
 use offline::engine::Options;
 use offline::suites::{self, Results, Selection, SuiteReport, Task};
@@ -89,7 +90,7 @@ fn is_covered(task: &Test, results: &Results) -> bool {
     found >= wanted
 }
 
-fn tested(task: &Test) -> Result<Results, String> {
+fn tested(task: &Test) -> Result<Results> {
     if task.schema {
         logs::print(suites::SCHEMA.as_bytes())?;
         return Ok(Results::default());

@@ -4,6 +4,7 @@ use std::io::BufWriter;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use client::{Result, fail};
 use offline::findings::{Colours, Detail, Form, Style};
 use offline::validate::{Empty, Others, Outcome, Settings};
 use server::Release;
@@ -84,7 +85,7 @@ pub struct Validate {
 
 impl Validate {
     /// The form of the report. Fails with a one-line message.
-    fn style(&self) -> Result<Style, String> {
+    fn style(&self) -> Result<Style> {
         let detail = match (self.quiet, self.summary) {
             (true, _) => Detail::Errors,
             (_, true) => Detail::Numbers,
@@ -92,7 +93,7 @@ impl Validate {
         };
         let form = self.output.form();
         if detail != Detail::Everything && form != Form::Text {
-            return Err("--summary and --quiet are for -o text".to_owned());
+            return fail("--summary and --quiet are for -o text");
         }
         Ok(Style { form, detail, colours: if logs::has_colours() { Colours::On } else { Colours::Off } })
     }
@@ -122,7 +123,7 @@ impl Output {
 
 /// Checks the inputs and prints the report. The exit status is 0 if all objects are good, 1 if not, and 2 if an input could not
 /// be read. The error is one line: nothing could be checked.
-pub fn run(task: &Validate) -> Result<ExitCode, String> {
+pub fn run(task: &Validate) -> Result<ExitCode> {
     let settings = Settings {
         inputs: task.inputs.clone(),
         crds: task.crds.clone(),

@@ -101,5 +101,5 @@ pub fn excerpt(wrong: &[Checked]) -> String {
     let style = Style { detail: findings::Detail::Errors, ..Style::default() };
     let printed = Report::begin(style, &mut text)
         .and_then(|mut report| wrong.iter().try_for_each(|checked| report.checked(checked)));
-    printed.map_or_else(|why| why, |()| String::from_utf8_lossy(&text).trim_end().to_owned())
+    printed.map_or_else(|error| error.to_string(), |()| String::from_utf8_lossy(&text).trim_end().to_owned())
 }

@@ -1,6 +1,7 @@
 //! `pintle gate`.
 
 use clap::{Subcommand, ValueEnum};
+use client::Result;
 use machinery::{Value, json};
 
 use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace};
@@ -71,7 +72,7 @@ impl Order {
 }
 
 /// Runs a task. Fails with a one-line message.
-pub fn run(task: &GateTask) -> Result<(), String> {
+pub fn run(task: &GateTask) -> Result<()> {
     block_on(async {
         match task {
             GateTask::Hold { name, matching, order, seed, target } => {
@@ -91,7 +92,7 @@ pub fn run(task: &GateTask) -> Result<(), String> {
     })
 }
 
-async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<(), String> {
+async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<()> {
     let path = format!("{}/gates/{name}", objects.base);
     if objects.client.get(&path).await?.is_ok() {
         let mut closed = spec;
@@ -103,7 +104,7 @@ async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<(), Stri
     logs::print(format!("gate {name:?} holds events\n").as_bytes())
 }
 
-async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Result<(), String> {
+async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Result<()> {
     let Some(number) = number else {
         objects.patch("gates", name, json!({"open": true})).await?;
         return logs::print(format!("gate {name:?} is open\n").as_bytes());

@@ -202,7 +202,7 @@ pub(super) fn build(
     path: &str,
     content: Content,
     options: &RequestOptions,
-) -> Result<http::Request<Content>, String> {
+) -> http::Result<http::Request<Content>> {
     let is_write = matches!(method, Method::POST | Method::PUT | Method::PATCH);
     let query = if is_write { options.query(method == Method::PATCH).join("&") } else { String::new() };
     let uri = match (query.as_str(), path.contains('?')) {
@@ -221,7 +221,7 @@ pub(super) fn build(
     if options.verdict_only {
         request = request.extension(VerdictOnly);
     }
-    request.body(content).map_err(|error| error.to_string())
+    request.body(content)
 }
 
 pub(super) async fn send(

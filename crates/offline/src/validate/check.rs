@@ -94,7 +94,7 @@ impl Checker {
             Ok(Counterpart::None) => None,
             Ok(Counterpart::One(old)) => Some(old),
             Ok(Counterpart::Ambiguous(files)) => return vec![ambiguous(document, object, &files)],
-            Err(why) => return of_status(document, object, &Status::internal(why)),
+            Err(why) => return of_status(document, object, &Status::internal(why.to_string())),
         };
         let ask = async |options: &RequestOptions| match &old {
             Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::super::load;
-use client::{Call, Client};
+use client::{Call, Client, Result};
 
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";
@@ -211,7 +211,7 @@ fn nothing() -> Vec<Call> {
 }
 
 /// Creates the objects of a scenario.
-pub async fn fill(client: &Arc<Client>, (objects, bytes): (usize, usize)) -> Result<(), String> {
+pub async fn fill(client: &Arc<Client>, (objects, bytes): (usize, usize)) -> Result<()> {
     if objects == 0 {
         return Ok(());
     }
