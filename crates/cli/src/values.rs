@@ -1,6 +1,7 @@
 //! Parsers of flag values.
 
 use clap::ValueEnum;
+use machinery::Value;
 
 use crate::limits;
 
@@ -9,6 +10,17 @@ use crate::limits;
 pub enum TextOrJson {
     Text,
     Json,
+}
+
+impl TextOrJson {
+    /// Prints a list of the API, as it is or as a table with a row for each object.
+    pub fn list(self, list: &Value, header: &str, row: impl Fn(&Value) -> String) -> String {
+        if self == TextOrJson::Json {
+            return list.to_json() + "\n";
+        }
+        let rows = list.items_at(&["items"]).iter().map(row);
+        std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end())).collect()
+    }
 }
 
 /// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.

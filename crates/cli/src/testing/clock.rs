@@ -123,7 +123,7 @@ fn advanced(clock: &Value, by: u64) -> String {
 /// Changes fields of the spec, or creates the Clock with them, and prints what it shows.
 async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -> Result<()> {
     let mut objects = Objects::connect(target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
+    let found = objects.get("clocks", CLOCK).await?;
     let clock = if found.is_ok() {
         objects.patch("clocks", CLOCK, spec(&found.body)).await?
     } else {
@@ -134,7 +134,7 @@ async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -
 
 async fn show(task: &ShowClock) -> Result<()> {
     let mut objects = Objects::connect(&task.target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
+    let found = objects.get("clocks", CLOCK).await?;
     let text = match task.output {
         _ if found.code == 404 => "that of the machine\n".to_owned(),
         TextOrJson::Text => shown(&found.ok()?),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Args;
-use client::{Context as _, JsonClient, Result, fail};
+use client::{Context as _, Result, fail};
 use machinery::Value;
 use machinery::time::parse_rfc3339;
 
@@ -48,9 +48,8 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode> {
     require_c_library(program)?;
     let library = library(task.library.as_deref())?;
     let mut objects = Objects::connect(&task.target).await?;
-    let path = format!("{}/clocks/{}", objects.base, CLOCK);
     let file = Scratch::elsewhere();
-    let mut shown = shown_time(&mut objects.client, &path).await?;
+    let mut shown = shown_time(&mut objects).await?;
     write(&file, &shown)?;
     let signals = Forwarded::listen()?;
     let child = Command::new(program)
@@ -67,7 +66,7 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode> {
         loop {
             tokio::time::sleep(limits::CLOCK_LOOK).await;
             // the command goes on with the last time while the server cannot be asked
-            if let Ok(now) = shown_time(&mut objects.client, &path).await
+            if let Ok(now) = shown_time(&mut objects).await
                 && now != shown
             {
                 write(&file, &now)?;
@@ -83,8 +82,8 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode> {
 
 /// The time of the workspace as libfaketime reads it: seconds since the Unix epoch if it is stopped, or an offset from the
 /// machine's clock.
-async fn shown_time(client: &mut JsonClient, path: &str) -> Result<String> {
-    let found = client.get(path).await?;
+async fn shown_time(objects: &mut Objects) -> Result<String> {
+    let found = objects.get("clocks", CLOCK).await?;
     if found.code == 404 { Ok("+0".to_owned()) } else { Ok(faketime_of(&found.ok()?)) }
 }
 

@@ -282,11 +282,10 @@ pub fn run(task: &FaultTask) -> Result<()> {
 /// Waits for a fault. The error says what it has hit so far.
 async fn wait(task: &WaitForFault) -> Result<()> {
     let mut objects = Objects::connect(&task.target).await?;
-    let path = format!("{}/faults/{}", objects.base, task.name);
     let begun = clock::instant();
     loop {
         // a read shows all hits before it, whereas a watch shows some of them later
-        let fault = objects.client.get(&path).await?.ok()?;
+        let fault = objects.get("faults", &task.name).await?.ok()?;
         let (hits, phase) = (fault.int_at(&["status", "hits"]), fault.str_at(&["status", "phase"]));
         let times = counted(usize::try_from(hits).unwrap_or_default(), "time");
         let is_done = if task.ended { phase == "Ended" } else { hits >= i64::from(task.hits) };

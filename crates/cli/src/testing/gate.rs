@@ -93,8 +93,7 @@ pub fn run(task: &GateTask) -> Result<()> {
 }
 
 async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<()> {
-    let path = format!("{}/gates/{name}", objects.base);
-    if objects.client.get(&path).await?.is_ok() {
+    if objects.get("gates", name).await?.is_ok() {
         let mut closed = spec;
         closed.set_at(&["open"], Value::Bool(false));
         objects.patch("gates", name, closed).await?;
@@ -109,8 +108,7 @@ async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Resu
         objects.patch("gates", name, json!({"open": true})).await?;
         return logs::print(format!("gate {name:?} is open\n").as_bytes());
     };
-    let path = format!("{}/gates/{name}", objects.base);
-    let gate = objects.client.get(&path).await?.ok()?;
+    let gate = objects.get("gates", name).await?.ok()?;
     let total = gate.int_at(&["spec", "release"]) + i64::from(number);
     objects.patch("gates", name, json!({"release": total})).await?;
     let events = counted(number as usize, "more event");

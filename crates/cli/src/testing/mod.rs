@@ -9,7 +9,7 @@ mod settle;
 mod transcript;
 
 use clap::Args;
-use client::{Access, JsonClient, Method, Result, fail};
+use client::{Access, JsonClient, JsonResponse, Method, Result, fail};
 use machinery::{Value, json};
 
 use crate::logs;
@@ -140,6 +140,10 @@ impl Objects {
         self.client.call(Method::POST, &path, "application/json", Some(&object)).await?.ok()
     }
 
+    async fn get(&mut self, plural: &str, name: &str) -> Result<JsonResponse, client::Error> {
+        self.client.get(&format!("{}/{plural}/{name}", self.base)).await
+    }
+
     async fn end(&mut self, plural: &str, name: &str) -> Result<Value, client::Error> {
         let path = format!("{}/{plural}/{name}", self.base);
         self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()
@@ -167,12 +171,7 @@ impl ListFlags {
     async fn run(&self, plural: &str, header: &str, row: impl Fn(&Value) -> String) -> Result<()> {
         let mut objects = Objects::connect(&self.target).await?;
         let list = objects.client.get(&format!("{}/{plural}", objects.base)).await?.ok()?;
-        if self.output == TextOrJson::Json {
-            return logs::print((list.to_json() + "\n").as_bytes());
-        }
-        let rows = list.items_at(&["items"]).iter().map(row);
-        let lines = std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end()));
-        logs::print(lines.collect::<String>().as_bytes())
+        logs::print(self.output.list(&list, header, row).as_bytes())
     }
 }
 

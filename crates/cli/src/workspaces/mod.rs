@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use client::{Access, JsonClient, Method, Result, fail};
+use client::{Access, JsonClient, JsonResponse, Method, Result, fail};
 use machinery::{Value, json};
 
 use self::source::Origin;
@@ -248,14 +248,19 @@ async fn create(name: &str, origin: Origin<'_>, flags: &WorkspaceFlags) -> Resul
     if let Some(source) = source {
         spec.set_at(&["from", "workspace"], Value::from(source));
     }
-    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
-        "metadata": {"name": name}, "spec": spec});
-    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
+    post(&mut client, name, spec).await?.ok()?;
     let workspace = ready(&mut client, name).await?;
     match flags.output {
         Created::Url => logs::print(format!("{}\n", workspace.str_at(&["status", "url"])).as_bytes()),
         Created::Kubeconfig => print_kubeconfig(&workspace, &flags.server.kubeconfigs()),
     }
+}
+
+/// Sends the creation of a workspace.
+async fn post(client: &mut JsonClient, name: &str, spec: Value) -> Result<JsonResponse, client::Error> {
+    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+        "metadata": {"name": name}, "spec": spec});
+    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await
 }
 
 /// A new workspace, once it can be used. Fails with a one-line message.
@@ -312,18 +317,14 @@ async fn delete(client: &mut JsonClient, name: &str) -> Result<String> {
 
 async fn list(output: TextOrJson, server: &RunningServer) -> Result<()> {
     let list = connect(server).await?.get(WORKSPACES).await?.ok()?;
-    if output == TextOrJson::Json {
-        return logs::print((list.to_json() + "\n").as_bytes());
-    }
-    let mut text = format!("{:<32} {:<8} {:<24} URL\n", "NAME", "PHASE", "FROM");
-    for workspace in list.items_at(&["items"]) {
+    let header = format!("{:<32} {:<8} {:<24} URL", "NAME", "PHASE", "FROM");
+    let row = |workspace: &Value| {
         let cell = |path: &[&str]| workspace.str_at(path).to_owned();
         let (name, phase) = (cell(&["metadata", "name"]), cell(&["status", "phase"]));
         let (from, url) = (cell(&["spec", "from", "workspace"]), cell(&["status", "url"]));
-        text.push_str(format!("{name:<32} {phase:<8} {from:<24} {url}").trim_end());
-        text.push('\n');
-    }
-    logs::print(text.as_bytes())
+        format!("{name:<32} {phase:<8} {from:<24} {url}")
+    };
+    logs::print(output.list(&list, &header, row).as_bytes())
 }
 
 fn print_kubeconfig(workspace: &Value, files: &[PathBuf]) -> Result<()> {

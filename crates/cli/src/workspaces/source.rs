@@ -6,7 +6,7 @@ use machinery::{Text, Value, json, names, value};
 use server::is_own;
 use sources::{Plan, Planned};
 
-use super::{WORKSPACES, delete, path, ready};
+use super::{delete, path, post, ready};
 use crate::limits;
 use crate::logs::print_error;
 
@@ -45,9 +45,7 @@ pub async fn template(client: &mut JsonClient, name: &str, spec: &Value, from: &
     let template = format!("{name}-source");
     let mut spec = spec.clone();
     spec.set_at(&["controllers"], Value::from("None"));
-    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
-        "metadata": {"name": (template.as_str())}, "spec": spec});
-    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
+    post(client, &template, spec).await?.ok()?;
     let loaded = match ready(client, &template).await {
         Ok(_) => load(client, &template, plan).await,
         Err(why) => Err(why),

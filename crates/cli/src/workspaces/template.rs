@@ -13,7 +13,7 @@ use base::clock;
 use client::{Context as _, JsonClient, Method, Result, fail};
 use machinery::{Value, json};
 
-use super::{WORKSPACES, kubeconfig_of, path, ready};
+use super::{kubeconfig_of, path, post, ready};
 use crate::child::{Forwarded, exit_code};
 use crate::place::RunningServer;
 use crate::scratch::Scratch;
@@ -61,9 +61,7 @@ pub async fn run(name: &str, spec: Value, command: &[OsString], server: &Running
 async fn create(client: &mut JsonClient, name: &str, spec: &Value) -> Result<Option<String>> {
     let mut spec = spec.clone();
     spec.set_at(&["ttl"], Value::from(seconds(limits::TEMPLATE_LEASE)));
-    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
-        "metadata": {"name": name}, "spec": spec});
-    let created = client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?;
+    let created = post(client, name, spec).await?;
     if created.code == 409 { Ok(None) } else { Ok(Some(created.ok()?.str_at(&["metadata", "uid"]).to_owned())) }
 }
 

@@ -12,6 +12,7 @@ mod sarif;
 mod status;
 mod text;
 
+use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -87,6 +88,26 @@ pub struct Checked {
     /// The kind, namespace and name of an object, such as `Boat harbour/argo`; empty if there is none.
     pub object: String,
     pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// A finding about an input, or a document in it, that has no object.
+    pub fn without_object(file: Arc<str>, finding: Finding) -> Checked {
+        Checked { file, object: String::new(), findings: vec![finding] }
+    }
+
+    /// An input that cannot be read.
+    pub fn unreadable(file: Arc<str>, why: impl fmt::Display) -> Checked {
+        let finding = Finding {
+            severity: Severity::Error,
+            reason: "Unreadable".to_owned(),
+            message: why.to_string(),
+            field: String::new(),
+            place: Place::default(),
+            releases: vec![],
+        };
+        Checked::without_object(file, finding)
+    }
 }
 
 /// The numbers of a run.

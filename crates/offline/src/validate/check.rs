@@ -29,12 +29,8 @@ impl Checker {
         let (objects, duplicates) = match document.objects() {
             Ok(found) => found,
             Err(problem) => {
-                let findings = vec![findings::of_line(document, "NotAnObject", problem.line, &problem.why)];
-                return done.push(Done::Checked(Checked {
-                    file: document.file.clone(),
-                    object: String::new(),
-                    findings,
-                }));
+                let finding = findings::of_line(document, "NotAnObject", problem.line, &problem.why);
+                return done.push(Done::Checked(Checked::without_object(document.file.clone(), finding)));
             }
         };
         let mut repeated = repeated_keys(document, &objects, &duplicates).into_iter();

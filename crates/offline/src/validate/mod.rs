@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::engine::{Engine, Options};
 use crate::error::Error;
-use crate::findings::{Checked, Finding, Place, Report, Severity, Style, Summary};
+use crate::findings::{Checked, Report, Style, Summary};
 use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
 use check::Checker;
 use definitions::Definitions;
@@ -93,7 +93,7 @@ pub async fn check(
     let mut is_incomplete = false;
     let mut unreadable = |report: &mut Report<_>, (file, why): &(String, String)| {
         is_incomplete = true;
-        report.checked(&unread(file, why))
+        report.checked(&Checked::unreadable(file.as_str().into(), why))
     };
     let engines = engines(settings).await?;
     ignored.into_iter().try_for_each(|name| report.ignore(name))?;
@@ -193,19 +193,6 @@ async fn engines(settings: &Settings) -> Result<Vec<Engine>, Error> {
         engines.push(Engine::start(&options).await?);
     }
     Ok(engines)
-}
-
-/// The finding about an input that cannot be read.
-fn unread(file: &str, why: &str) -> Checked {
-    let finding = Finding {
-        severity: Severity::Error,
-        reason: "Unreadable".to_owned(),
-        message: why.to_owned(),
-        field: String::new(),
-        place: Place::default(),
-        releases: vec![],
-    };
-    Checked { file: file.into(), object: String::new(), findings: vec![finding] }
 }
 
 /// The number of an input, and that of a document in it.
