@@ -3,21 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use client::{Context as _, Result};
 use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 
-use crate::values::{duration, number};
+use crate::values::{duration, number, words};
 use crate::{files, kubeconfig};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// When an audit event is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum BackendMode {
-    Blocking,
-    Batch,
-}
+const MODES: [(&str, LogMode); 2] = [("blocking", LogMode::Blocking), ("batch", LogMode::Batch)];
 
 #[derive(Args)]
 #[command(next_help_heading = "Audit")]
@@ -31,8 +26,8 @@ pub struct AuditFlags {
     audit_log_path: Option<PathBuf>,
 
     /// When an audit event is written: before its request continues (blocking), or soon after (batch).
-    #[arg(long, value_enum, default_value = "blocking")]
-    audit_log_mode: BackendMode,
+    #[arg(long, value_parser = words(&MODES), default_value = "blocking")]
+    audit_log_mode: LogMode,
 
     /// Size in megabytes at which the audit log is rotated; 0 for no limit.
     #[arg(long, value_name = "MB", default_value_t = 100, value_parser = number(u64::MAX))]
@@ -76,7 +71,7 @@ impl AuditFlags {
         if let Some(path) = &self.audit_log_path {
             let options = LogOptions {
                 path: path.clone(),
-                mode: if self.audit_log_mode == BackendMode::Batch { LogMode::Batch } else { LogMode::Blocking },
+                mode: self.audit_log_mode,
                 size_max: self.audit_log_maxsize << 20,
                 age_max: DAY * self.audit_log_maxage,
                 backups_max: self.audit_log_maxbackup,

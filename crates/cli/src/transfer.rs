@@ -5,7 +5,7 @@ use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use client::{Context as _, Result, fail};
 use machinery::selector::LabelSelector;
 use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, Progress, TransferProgress};
@@ -19,6 +19,7 @@ use crate::place::Place;
 use crate::progress::Meter;
 use crate::runtime::single;
 use crate::scratch::Scratch;
+use crate::values::words;
 use crate::{etcd, logs};
 
 /// The file name that stands for stdin and stdout.
@@ -49,8 +50,8 @@ pub struct Import {
 
     /// What to do if the store has objects: fail, skip those that exist, or replace those that differ. To continue an
     /// interrupted import, run it again with skip.
-    #[arg(long, value_enum, default_value = "fail")]
-    pub conflict: ConflictFlag,
+    #[arg(long, value_parser = words(&CONFLICTS), default_value = "fail")]
+    pub conflict: Conflict,
 
     #[command(flatten)]
     pub target: StoreFlags,
@@ -72,13 +73,8 @@ pub struct StoreFlags {
     pub encryption: EncryptionFlags,
 }
 
-/// The value of `--conflict`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ConflictFlag {
-    Fail,
-    Skip,
-    Replace,
-}
+const CONFLICTS: [(&str, Conflict); 3] =
+    [("fail", Conflict::Fail), ("skip", Conflict::Skip), ("replace", Conflict::Replace)];
 
 /// Selection of objects, which must match all of the flags.
 #[derive(Args)]
@@ -193,11 +189,7 @@ pub fn import(task: &Import) -> Result<()> {
     let layout = encryption.to_layout(layout)?;
     let checked = checked(&file, &layout, &task.selection.selection()).context(shown)?;
     drop(file);
-    let conflict = match task.conflict {
-        ConflictFlag::Fail => Conflict::Fail,
-        ConflictFlag::Skip => Conflict::Skip,
-        ConflictFlag::Replace => Conflict::Replace,
-    };
+    let conflict = task.conflict;
     let mut meter = Meter::start("imported");
     let mut progress = |done| meter.show(done);
     let imported = single()?.block_on(async {

@@ -1,6 +1,7 @@
 //! Parsers of flag values.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use machinery::Value;
 
 use crate::limits;
@@ -21,6 +22,12 @@ impl TextOrJson {
         let rows = list.items_at(&["items"]).iter().map(row);
         std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end())).collect()
     }
+}
+
+/// A parser of words, each with the value that it stands for.
+pub fn words<T: Copy + Send + Sync>(rows: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let parser = PossibleValuesParser::new(rows.iter().map(|(word, _)| *word));
+    parser.try_map(move |given| rows.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("unknown"))
 }
 
 /// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.

@@ -17,18 +17,12 @@ pub enum Error {
     #[error("a check has panicked: {0}")]
     Panicked(#[from] tokio::task::JoinError),
     #[error("{}", .0.message)]
-    Refused(Status),
+    Refused(#[from] Status),
     /// The engine refuses an object of the inputs.
     #[error("{kind} {name}: {}", status.message)]
     Object { kind: String, name: String, status: Status },
     #[error("{0}")]
     Text(String),
-}
-
-impl From<Status> for Error {
-    fn from(status: Status) -> Error {
-        Error::Refused(status)
-    }
 }
 
 impl From<String> for Error {
