@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
+use client::{Context as _, Result};
 use machinery::{Release, json};
 
 use crate::flags::Arguments;
@@ -15,21 +16,20 @@ fn documented() -> Command {
 }
 
 /// Prints the completion script of a shell.
-pub fn completion(shell: clap_complete::Shell) -> Result<(), String> {
+pub fn completion(shell: clap_complete::Shell) -> Result<()> {
     let mut script = vec![];
     clap_complete::generate(shell, &mut documented(), "pintle", &mut script);
     logs::print(&script)
 }
 
 /// Writes a man page for each command into a directory.
-pub fn man(directory: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot write man pages to {}: {error}", directory.display());
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    clap_mangen::generate_to(documented(), directory).map_err(failed)
+pub fn man(directory: &Path) -> Result<()> {
+    let written = std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(documented(), directory));
+    written.cannot("write man pages to", directory)
 }
 
 /// Prints the version.
-pub fn version(form: TextOrJson) -> Result<(), String> {
+pub fn version(form: TextOrJson) -> Result<()> {
     let (version, kubernetes) = (env!("CARGO_PKG_VERSION"), Release::NEWEST.to_string());
     let commit = env!("PINTLE_COMMIT");
     let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+use client::{Context as _, Result, fail};
 use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use server::{AccountOptions, Accounts};
 
 use crate::certificates::{Directory, write_private};
-use crate::files::{FileError, read, read_text};
+use crate::files::{read, read_text};
 use crate::flags::Serve;
 
 /// The file name of the key that the server generates.
@@ -18,13 +19,13 @@ const PUBLIC_KEY: &str = "service-account.pub";
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
 
 /// The options for issuing and accepting tokens, and the signing key that has yet to be made, if there is none.
-pub fn load(flags: &Serve, directory: &Directory) -> Result<(Accounts, Option<KeyToMake>), String> {
+pub fn load(flags: &Serve, directory: &Directory) -> Result<(Accounts, Option<KeyToMake>)> {
     let max_expiration = flags.service_account_max_token_expiration.as_secs();
     if max_expiration != 0 && !EXPIRATION_SECONDS.contains(&max_expiration) {
-        return Err("--service-account-max-token-expiration: must be between 1 hour and 2^32 seconds".to_owned());
+        return fail("--service-account-max-token-expiration: must be between 1 hour and 2^32 seconds");
     }
     if flags.service_account_issuer.iter().any(String::is_empty) {
-        return Err("--service-account-issuer: must not be empty".to_owned());
+        return fail("--service-account-issuer: must not be empty");
     }
     let key_file = |path: &PathBuf| Ok((format!("--service-account-key-file: {}", path.display()), read(path)?));
     let options = AccountOptions {
@@ -33,7 +34,7 @@ pub fn load(flags: &Serve, directory: &Directory) -> Result<(Accounts, Option<Ke
         max_expiration: i64::try_from(max_expiration).unwrap_or(0),
         extend_expiration: flags.service_account_extend_token_expiration,
         jwks_uri: flags.service_account_jwks_uri.clone(),
-        keys: flags.service_account_key_file.iter().map(key_file).collect::<Result<_, String>>()?,
+        keys: flags.service_account_key_file.iter().map(key_file).collect::<Result<_>>()?,
     };
     let accounts = Accounts::new(options)?;
     let generated = directory.path.join(KEY);
@@ -60,11 +61,11 @@ pub fn load(flags: &Serve, directory: &Directory) -> Result<(Accounts, Option<Ke
 }
 
 /// Fails if the generated key was there and is missing now.
-pub fn check(directory: &Directory) -> Result<(), String> {
+pub fn check(directory: &Directory) -> Result<()> {
     let (key, public) = (directory.path.join(KEY), directory.path.join(PUBLIC_KEY));
     match public.exists() && !key.exists() {
         false => Ok(()),
-        true => Err(format!(
+        true => fail(format!(
             "{} is missing: put it back from a backup, or remove {} to have one made that ends the validity of all tokens",
             key.display(),
             public.display()
@@ -72,7 +73,7 @@ pub fn check(directory: &Directory) -> Result<(), String> {
     }
 }
 
-fn save_public_key(directory: &Directory, key: &str) -> Result<(), FileError> {
+fn save_public_key(directory: &Directory, key: &str) -> Result<()> {
     // a key that this library does not read, which the server does, has no public key here
     let Ok(key) = KeyPair::from_pem(key) else { return Ok(()) };
     write_private(&directory.path.join(PUBLIC_KEY), &key.public_key_pem())
@@ -102,7 +103,8 @@ impl KeyToMake {
         self.thread = Some(std::thread::spawn(move || {
             // tokens must stay valid after a restart, so a key that cannot be saved is not used
             let made = read_or_make(&directory);
-            if let Err(why) = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(Clone::clone)) {
+            if let Err(why) = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(ToString::to_string))
+            {
                 tracing::error!(why, "no tokens can be issued to ServiceAccounts");
             }
         }));
@@ -118,15 +120,15 @@ impl KeyToMake {
 }
 
 /// Reads the key, or makes and saves it. Servers with a common directory get the same key.
-fn read_or_make(directory: &Directory) -> Result<String, String> {
+fn read_or_make(directory: &Directory) -> Result<String> {
     let _lock = directory.lock()?;
     let path = directory.path.join(KEY);
     if path.exists() {
-        return Ok(read_text(&path)?);
+        return read_text(&path);
     }
     check(directory)?;
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
-        .map_err(|error| format!("the key of ServiceAccount tokens cannot be generated: {error}"))?;
+        .context("the key of ServiceAccount tokens cannot be generated")?;
     let pem = key.serialize_pem();
     write_private(&path, &pem)?;
     save_public_key(directory, &pem)?;

@@ -3,20 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions, Remote};
+use clap::Args;
+use client::{Context as _, Result};
+use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 
-use crate::values::{duration, number};
+use crate::values::{duration, number, words};
 use crate::{files, kubeconfig};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// When an audit event is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum BackendMode {
-    Blocking,
-    Batch,
-}
+const MODES: [(&str, LogMode); 2] = [("blocking", LogMode::Blocking), ("batch", LogMode::Batch)];
 
 #[derive(Args)]
 #[command(next_help_heading = "Audit")]
@@ -30,8 +26,8 @@ pub struct AuditFlags {
     audit_log_path: Option<PathBuf>,
 
     /// When an audit event is written: before its request continues (blocking), or soon after (batch).
-    #[arg(long, value_enum, default_value = "blocking")]
-    audit_log_mode: BackendMode,
+    #[arg(long, value_parser = words(&MODES), default_value = "blocking")]
+    audit_log_mode: LogMode,
 
     /// Size in megabytes at which the audit log is rotated; 0 for no limit.
     #[arg(long, value_name = "MB", default_value_t = 100, value_parser = number(u64::MAX))]
@@ -69,23 +65,22 @@ pub struct AuditFlags {
 
 impl AuditFlags {
     /// The error is one line that names the flag.
-    pub fn audit(&self) -> Result<Audit, String> {
+    pub fn audit(&self) -> Result<Audit> {
         let Some(path) = &self.audit_policy_file else { return Ok(Audit::default()) };
         let mut audit = Audit::new(files::parse("--audit-policy-file", path, policy)?);
         if let Some(path) = &self.audit_log_path {
             let options = LogOptions {
                 path: path.clone(),
-                mode: if self.audit_log_mode == BackendMode::Batch { LogMode::Batch } else { LogMode::Blocking },
+                mode: self.audit_log_mode,
                 size_max: self.audit_log_maxsize << 20,
                 age_max: DAY * self.audit_log_maxage,
                 backups_max: self.audit_log_maxbackup,
                 compress: self.audit_log_compress,
             };
-            audit.log(options).map_err(|why| format!("--audit-log-path: {why}"))?;
+            audit.log(options).context("--audit-log-path")?;
         }
         if let Some(path) = &self.audit_webhook_config_file {
-            let named = |why: String| format!("--audit-webhook-config-file: {why}");
-            let remote = Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)?;
+            let remote = kubeconfig::remote("--audit-webhook-config-file", path)?;
             let options = BatchOptions {
                 size_max: self.audit_webhook_batch_max_size,
                 wait_max: self.audit_webhook_batch_max_wait,
@@ -98,7 +93,7 @@ impl AuditFlags {
 }
 
 /// Reads an audit policy. As in kube-apiserver, a policy with errors that only a strict decoder finds is used, with a warning.
-fn policy(content: &[u8]) -> Result<AuditPolicy, String> {
+fn policy(content: &[u8]) -> Result<AuditPolicy> {
     let document = files::lenient(content)?;
     let policy = AuditPolicy::parse(&document.value)?;
     let errors = [document.repeated, AuditPolicy::unknown_fields(&document.value)].concat();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use client::Result;
 use sources::{Capture, Secrets};
 
 use crate::count::counted;
@@ -28,7 +29,7 @@ pub struct CaptureTask {
 }
 
 /// Reads the source and writes the archive. Fails with a one-line message.
-pub fn run(task: &CaptureTask) -> Result<(), String> {
+pub fn run(task: &CaptureTask) -> Result<()> {
     let mut capture = Capture::read(&task.from)?;
     if task.logs {
         capture.add_logs(&task.from)?;

@@ -1,6 +1,7 @@
 //! `--from`: the objects of files and captures, served as they are.
 
 use clap::ValueEnum;
+use client::{Context as _, Result};
 use embed::captures;
 use offline::findings::Form;
 use offline::validate::{self, Empty, Outcome, Settings};
@@ -25,7 +26,7 @@ pub struct Read {
 
 /// Reads sources, and reports what the rules of `judge` would refuse. Fails with a one-line message if one of the sources has nothing
 /// to serve.
-pub fn read(from: &[String], judge: Option<&Settings>) -> Result<Read, String> {
+pub fn read(from: &[String], judge: Option<&Settings>) -> Result<Read> {
     captures::read(from, |mut plan| {
         let mut report = vec![];
         if let Some(settings) = judge {
@@ -40,27 +41,23 @@ pub fn read(from: &[String], judge: Option<&Settings>) -> Result<Read, String> {
 }
 
 /// The verdict on the objects of sources, by kind. Objects without a definition have no rules.
-fn judged(plan: &Plan, settings: &Settings, report: &mut Vec<u8>) -> Result<Outcome, String> {
-    let failed = |error: std::io::Error| format!("the report cannot be made: {error}");
-    let mut spool = Writer::new().map_err(failed)?;
+fn judged(plan: &Plan, settings: &Settings, report: &mut Vec<u8>) -> Result<Outcome> {
+    const FAILED: &str = "the report cannot be made";
+    let mut spool = Writer::new().context(FAILED)?;
     let mut inputs = Inputs::default();
     for Planned { object, path, .. } in &plan.objects {
         if !object.mentions(INFERRED) {
-            let part = spool.copy(&object.json()[..]).map_err(failed)?;
+            let part = spool.copy(&object.json()[..]).context(FAILED)?;
             inputs.inputs.push(Input::Part(path.as_str().into(), part));
         }
     }
     let settings =
         Settings { ignores_missing: true, empty: Empty::Allowed, style: Form::Kinds.into(), ..settings.clone() };
-    offline::engine::runtime()?.block_on(validate::check(&settings, inputs, vec![], report))
+    Ok(offline::engine::runtime()?.block_on(validate::check(&settings, inputs, vec![], report))?)
 }
 
 /// Writes the content of sources to a new store, and says on stderr what it is.
-pub async fn load(
-    read: Option<Read>,
-    clock: ClockFlag,
-    storage: &server::Storage,
-) -> Result<Option<ServedCapture>, String> {
+pub async fn load(read: Option<Read>, clock: ClockFlag, storage: &server::Storage) -> Result<Option<ServedCapture>> {
     let Some(Read { plan, lines }) = read else { return Ok(None) };
     lines.iter().for_each(|line| print_error(line));
     let mut served = captures::load(plan, storage).await?;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use ::cel::rules::{Bound, DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Estimate, Explanation, Rules};
+use client::{Result, fail};
 use machinery::field::FieldErrorKind;
 use machinery::{FieldPath, Value, json};
 
@@ -17,7 +18,7 @@ const BETA: &str = "apiextensions.k8s.io/v1beta1";
 
 /// Prints the report. The error is one line: a file that cannot be read, or the number of expressions that are too expensive
 /// or invalid.
-pub fn run(task: &Cel) -> Result<(), String> {
+pub fn run(task: &Cel) -> Result<()> {
     let (filename, output) = match task {
         Cel::Cost { filename, output } => (filename, output),
         Cel::Eval(task) => return cel_eval::run(task),
@@ -177,7 +178,7 @@ impl Report {
         }
     }
 
-    fn verdict(&self) -> Result<(), String> {
+    fn verdict(&self) -> Result<()> {
         let mut reasons = vec![];
         if self.problems > 0 {
             let problems = counted(self.problems, "problem");
@@ -195,7 +196,7 @@ impl Report {
         if self.schemas > 0 {
             reasons.push(format!("the expressions of {} cost too much together", counted(self.schemas, "schema")));
         }
-        if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+        if reasons.is_empty() { Ok(()) } else { fail(reasons.join("; ")) }
     }
 }
 
@@ -234,7 +235,7 @@ mod tests {
         );
         let mut report = Report::default();
         manifests::of_text(&text).unwrap().iter().for_each(|definition| report.definition(definition));
-        let verdict = report.verdict();
+        let verdict = report.verdict().map_err(String::from);
         (report.text, verdict)
     }
 

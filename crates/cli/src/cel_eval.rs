@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use ::cel::rules::CALL_COST_MAX;
 use ::cel::{Decl, Environment, Program, Traced, Type, Val, from_json, shown, trace};
 use clap::Args;
+use client::{Context as _, Result, fail};
 use machinery::{Release, Value, json};
 
 use crate::values::{TextOrJson, release};
@@ -39,7 +40,7 @@ pub struct Eval {
 }
 
 /// Prints value, type, cost and the values of the parts. The error is that of the files or of the expression.
-pub fn run(task: &Eval) -> Result<(), String> {
+pub fn run(task: &Eval) -> Result<()> {
     let object = task.filename.as_deref().map(only).transpose()?;
     let old = task.old.as_deref().map(only).transpose()?;
     let decl = match (&task.crd, &object) {
@@ -52,11 +53,11 @@ pub fn run(task: &Eval) -> Result<(), String> {
         let Some(value) = value else { continue };
         for name in names {
             env = env.declared(name, &decl);
-            values.push((name, from_json(value, &decl).map_err(|error| format!("{name}: {error}"))?));
+            values.push((name, from_json(value, &decl).context(name)?));
         }
     }
-    let checked = env.check(&task.expression).map_err(|error| error.to_string())?;
-    let program = Program::new(&env, &checked).map_err(|error| error.to_string())?;
+    let checked = env.check(&task.expression)?;
+    let program = Program::new(&env, &checked)?;
     let outcome = program.eval(&values, CALL_COST_MAX);
     let parts = trace(&env, &checked, &values, CALL_COST_MAX);
     let result = Evaluated { output: checked.output_type(), value: outcome.result.as_ref(), cost: outcome.cost, parts };
@@ -65,20 +66,20 @@ pub fn run(task: &Eval) -> Result<(), String> {
         TextOrJson::Json => result.json().to_json() + "\n",
     };
     logs::print(text.as_bytes())?;
-    outcome.result.map(|_| ()).map_err(|error| format!("the expression fails: {error}"))
+    outcome.result.map(|_| ()).context("the expression fails")
 }
 
 /// The only object of a file.
-fn only(file: &str) -> Result<Value, String> {
+fn only(file: &str) -> Result<Value> {
     let mut objects = manifests::objects(file)?;
     match objects.len() {
         1 => Ok(objects.remove(0)),
-        0 => Err(format!("{file}: there is no object")),
-        _ => Err(format!("{file}: there is more than one object")),
+        0 => fail(format!("{file}: there is no object")),
+        _ => fail(format!("{file}: there is more than one object")),
     }
 }
 
-fn schema_of(file: &str, object: &Value) -> Result<Value, String> {
+fn schema_of(file: &str, object: &Value) -> Result<Value> {
     let (group, version) = object.str_at(&["apiVersion"]).split_once('/').unwrap_or_default();
     let objects = manifests::objects(file)?;
     let is_of = |definition: &&Value| {
@@ -93,7 +94,7 @@ fn schema_of(file: &str, object: &Value) -> Result<Value, String> {
     let versions = definition.items_at(&["spec", "versions"]);
     let found = versions.iter().find(|found| found.str_at(&["name"]) == version);
     let schema = found.and_then(|version| version.at(&["schema", "openAPIV3Schema"]));
-    schema.cloned().ok_or_else(|| format!("{file}: version {version:?} has no schema"))
+    Ok(schema.cloned().ok_or_else(|| format!("{file}: version {version:?} has no schema"))?)
 }
 
 struct Evaluated<'e> {
@@ -182,7 +183,7 @@ mod tests {
             kubernetes_version: None,
             output: TextOrJson::Text,
         };
-        run(&task)
+        Ok(run(&task)?)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use clap::{Subcommand, ValueEnum};
+use client::{Context as _, Result, fail};
 use machinery::{Value, json};
 
 use crate::certificates::{ADMIN, AUTHORITY, Directory, Facts, SERVING, first, of_pem, rotation};
@@ -64,7 +65,7 @@ pub enum CertificateTask {
 }
 
 /// Runs a task. Fails with a one-line message.
-pub fn run(task: &CertificateTask) -> Result<(), String> {
+pub fn run(task: &CertificateTask) -> Result<()> {
     match task {
         CertificateTask::List { place, output } => list(&directory(place)?, *output),
         CertificateTask::Renew { place, names } => renew(place, names),
@@ -72,11 +73,11 @@ pub fn run(task: &CertificateTask) -> Result<(), String> {
     }
 }
 
-fn directory(place: &CertificatePlace) -> Result<Directory, String> {
+fn directory(place: &CertificatePlace) -> Result<Directory> {
     let directory = place.directory();
     match directory.authority()? {
         Some(_) => Ok(directory),
-        None => Err(format!(
+        None => fail(format!(
             "{} has no certificates: pintle serve creates them at its first start",
             directory.path.display()
         )),
@@ -88,12 +89,12 @@ fn say(text: &str) {
     let _ = write!(std::io::stdout(), "{text}");
 }
 
-fn list(directory: &Directory, form: ListForm) -> Result<(), String> {
+fn list(directory: &Directory, form: ListForm) -> Result<()> {
     let mut rows = vec![];
     for name in [AUTHORITY, SERVING, ADMIN] {
         let Some(pair) = directory.load(name)? else { continue };
         let file = directory.path.join(format!("{name}.crt"));
-        let found = of_pem(&pair.certificate).map_err(|why| format!("{}: {why}", file.display()))?;
+        let found = of_pem(&pair.certificate).context(file.display())?;
         // the certificates after the serving certificate are its chain
         let count = if name == AUTHORITY { found.len() } else { 1 };
         rows.extend(found.into_iter().take(count).map(|facts| (name, facts)));
@@ -126,20 +127,20 @@ fn list(directory: &Directory, form: ListForm) -> Result<(), String> {
     Ok(())
 }
 
-fn renew(place: &CertificatePlace, names: &[CertificateName]) -> Result<(), String> {
+fn renew(place: &CertificatePlace, names: &[CertificateName]) -> Result<()> {
     let directory = directory(place)?;
     let _lock = directory.lock()?;
     issue(&directory, names)
 }
 
-fn issue(directory: &Directory, names: &[CertificateName]) -> Result<(), String> {
+fn issue(directory: &Directory, names: &[CertificateName]) -> Result<()> {
     let authority = directory.authority()?.ok_or("there is no certificate authority")?;
     let wanted = |name: CertificateName| names.is_empty() || names.contains(&name);
     if wanted(CertificateName::Serving) {
         // the names are kept, since the flags of the server are not known here
         let file = directory.path.join("serving.crt");
         let pair = directory.load(SERVING)?.ok_or_else(|| format!("there is no {}", file.display()))?;
-        let facts = first(&pair.certificate).map_err(|why| format!("{}: {why}", file.display()))?;
+        let facts = first(&pair.certificate).context(file.display())?;
         directory.issue_serving(&facts.names, &authority)?;
         say(&format!("{} is renewed\n", file.display()));
     }
@@ -150,7 +151,7 @@ fn issue(directory: &Directory, names: &[CertificateName]) -> Result<(), String>
     Ok(())
 }
 
-fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
+fn rotate(place: &CertificatePlace, finish: bool) -> Result<()> {
     let directory = directory(place)?;
     // a running server waits for the lock, so it reads only complete sets of files
     let _lock = directory.lock()?;

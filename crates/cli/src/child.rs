@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitCode, ExitStatus};
 
+use client::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::SignalKind;
 
@@ -23,7 +24,7 @@ pub struct Forwarded {
 
 impl Forwarded {
     /// From here on, a signal is for the command.
-    pub fn listen() -> Result<Forwarded, String> {
+    pub fn listen() -> Result<Forwarded> {
         Ok(Forwarded {
             forwarded: [
                 (listen(SignalKind::terminate())?, Signal::TERM),
@@ -36,11 +37,11 @@ impl Forwarded {
     }
 
     /// Returns the exit status of the command.
-    pub async fn forward_until_end(mut self, mut child: Child) -> Result<ExitStatus, String> {
+    pub async fn forward_until_end(mut self, mut child: Child) -> Result<ExitStatus> {
         // a terminal sends Ctrl-C to the command as well
         let is_terminal = std::io::stdin().is_terminal();
         loop {
-            if let Some(status) = child.try_wait().map_err(|error| format!("cannot wait for the command: {error}"))? {
+            if let Some(status) = child.try_wait().context("cannot wait for the command")? {
                 return Ok(status);
             }
             let [terminate, hangup, interrupt, quit] = &mut self.forwarded;

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use client::Result;
 use parking_lot::{Mutex, MutexGuard};
 use server::{CertificateSigner, Controllers};
 
 use crate::certificates::{self, Certificates, Directory, MissingAuthority, Names, directory_of};
-use crate::files::{FileError, read_text};
+use crate::files::read_text;
 use crate::flags::Serve;
 use crate::kubeconfig::{ADMIN_FILE, AdminFiles};
 use crate::{accounts, limits};
@@ -34,7 +35,7 @@ struct Inner {
 
 impl Credentials {
     /// Reads the certificates or makes them. Fails with a one-line message.
-    pub fn start(flags: &Serve) -> Result<Credentials, String> {
+    pub fn start(flags: &Serve) -> Result<Credentials> {
         let mut files = vec![(flags.data_dir.join(ADMIN_FILE), 0o600)];
         files.extend(flags.write_kubeconfig.clone().map(|path| (path, flags.write_kubeconfig_mode)));
         let kubeconfigs = AdminFiles { files, context: flags.kubeconfig_context.clone() };
@@ -74,29 +75,29 @@ impl Credentials {
     /// Renews certificates that expire soon, or that lack an address which the machine has now.
     pub fn renew(&self) {
         if let Err(why) = self.0.directory.load_or_make(&(self.0.names)(), MissingAuthority::Refused) {
-            tracing::error!(why, "certificates cannot be renewed");
+            tracing::error!(why = why.to_string(), "certificates cannot be renewed");
         }
         if let Err(why) = accounts::check(&self.0.directory) {
-            tracing::error!(why, "the key of ServiceAccount tokens has vanished");
+            tracing::error!(why = why.to_string(), "the key of ServiceAccount tokens has vanished");
         }
     }
 
     /// Reads the certificates again after their files have changed.
-    pub fn read_again(&self) -> Result<(), String> {
+    pub fn read_again(&self) -> Result<()> {
         let certificates = self.0.directory.load_or_make(&(self.0.names)(), MissingAuthority::Refused)?;
         *self.lock() = certificates;
         Ok(())
     }
 
     /// Writes the kubeconfigs of a server with this URL. Returns the one in the data directory.
-    pub fn write_kubeconfigs(&self, url: String) -> Result<PathBuf, String> {
+    pub fn write_kubeconfigs(&self, url: String) -> Result<PathBuf> {
         let _ = self.0.url.set(url);
         self.update_kubeconfigs()?;
         Ok(self.0.kubeconfigs.files.first().map(|(path, _)| path.clone()).unwrap_or_default())
     }
 
     /// Puts the certificates into the kubeconfigs.
-    pub fn update_kubeconfigs(&self) -> Result<(), String> {
+    pub fn update_kubeconfigs(&self) -> Result<()> {
         let Some(url) = self.0.url.get() else { return Ok(()) };
         let certificates = self.current();
         let authority = bundle(self.0.trusted.as_ref(), &certificates)?;
@@ -104,33 +105,33 @@ impl Credentials {
     }
 
     /// The CA bundle of the serving certificate, PEM, which `kube-root-ca.crt` contains.
-    pub fn root_authority(&self) -> Result<String, FileError> {
+    pub fn root_authority(&self) -> Result<String> {
         bundle(self.0.root_authority.as_ref(), &self.current())
     }
 
     /// Gives controllers the CA bundle to publish, and the server's own authority, with which they sign client
     /// certificates.
-    pub fn equip(&self, controllers: &mut Controllers) -> Result<(), String> {
+    pub fn equip(&self, controllers: &mut Controllers) -> Result<()> {
         controllers.root_authority = self.root_authority()?;
         let credentials = self.clone();
-        let sign = move |request: &str, lifetime| credentials.sign(request, lifetime);
+        let sign = move |request: &str, lifetime| Ok(credentials.sign(request, lifetime)?);
         controllers.signer = Some(CertificateSigner::new(sign));
         Ok(())
     }
 
-    fn sign(&self, request: &str, lifetime: Option<Duration>) -> Result<String, String> {
+    fn sign(&self, request: &str, lifetime: Option<Duration>) -> Result<String> {
         let authority = self.0.directory.authority()?.ok_or("there is no certificate authority")?;
         let until = certificates::first(&authority.certificate)?.not_after;
         let left =
             u64::try_from(until - base::clock::now_seconds()).map_err(|_| "the certificate authority has expired")?;
         let lifetime = lifetime.unwrap_or(limits::CERTIFICATE_LIFETIME);
         let lifetime = lifetime.min(limits::CERTIFICATE_LIFETIME).min(Duration::from_secs(left));
-        certificates::requested(request, lifetime, &authority).map_err(|error| error.to_string())
+        Ok(certificates::requested(request, lifetime, &authority)?)
     }
 }
 
 /// The CA bundle of a file, else that of the server's own certificates.
-fn bundle(file: Option<&PathBuf>, certificates: &Certificates) -> Result<String, FileError> {
+fn bundle(file: Option<&PathBuf>, certificates: &Certificates) -> Result<String> {
     match file {
         Some(path) => read_text(path),
         None => Ok(certificates.authority.clone()),

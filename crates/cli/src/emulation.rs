@@ -1,6 +1,7 @@
 //! The flags of the component emulation version.
 
 use clap::Args;
+use client::{Context as _, Result, fail};
 use server::Release;
 
 /// The only component that the flags may name.
@@ -34,8 +35,8 @@ pub struct Emulation {
 
 impl Emulation {
     /// The release to emulate, and the minor version of the oldest release to be compatible with.
-    pub fn releases(&self) -> Result<(Release, u32), String> {
-        let emulated = minor(&self.emulated_version).map_err(|why| format!("--emulated-version: {why}"))?;
+    pub fn releases(&self) -> Result<(Release, u32)> {
+        let emulated = minor(&self.emulated_version).context("--emulated-version")?;
         let known = |minor: &u32| Release::ALL.into_iter().find(|release| release.minor() == *minor);
         let (oldest, newest) = (Release::ALL[0], Release::NEWEST);
         let release = match emulated {
@@ -43,11 +44,10 @@ impl Emulation {
             Some(minor) => known(&minor)
                 .ok_or_else(|| format!("emulation version 1.{minor} is not between [{oldest}, {newest}.0]"))?,
         };
-        let compatible =
-            minor(&self.min_compatibility_version).map_err(|why| format!("--min-compatibility-version: {why}"))?;
+        let compatible = minor(&self.min_compatibility_version).context("--min-compatibility-version")?;
         let compatible = compatible.unwrap_or(release.minor() - 1);
         if !(OLDEST_COMPATIBLE..=release.minor()).contains(&compatible) {
-            return Err(format!(
+            return fail(format!(
                 "minCompatibilityVersion version 1.{compatible} is not between [1.{OLDEST_COMPATIBLE}, {release}]"
             ));
         }
@@ -56,23 +56,23 @@ impl Emulation {
 }
 
 /// The minor version that a flag names. The error is kube-apiserver's.
-fn minor(given: &[String]) -> Result<Option<u32>, String> {
+fn minor(given: &[String]) -> Result<Option<u32>> {
     let mut found: Option<(&str, u32)> = None;
     for text in given {
         let (component, version) = text.split_once('=').unwrap_or((COMPONENT, text));
         if component != COMPONENT {
-            return Err(format!("component not registered: {component}"));
+            return fail(format!("component not registered: {component}"));
         }
         let illegal = || format!("illegal version string {version:?}");
         let numbers = version.strip_prefix('v').unwrap_or(version).split('.').map(str::parse);
         let numbers: Vec<u32> = numbers.collect::<Result<_, _>>().map_err(|_| illegal())?;
         let minor = match numbers.as_slice() {
             [1, minor] => *minor,
-            [_, _, _] => return Err(format!("patch version not allowed, got: {component}={version}")),
-            _ => return Err(illegal()),
+            [_, _, _] => return fail(format!("patch version not allowed, got: {component}={version}")),
+            _ => return fail(illegal()),
         };
         if let Some((other, _)) = found {
-            return Err(format!("duplicate version flag, {COMPONENT}={other} and {component}={version}"));
+            return fail(format!("duplicate version flag, {COMPONENT}={other} and {component}={version}"));
         }
         found = Some((version, minor));
     }
@@ -105,7 +105,7 @@ mod tests {
                 emulation_forward_compatible: false,
                 runtime_config_emulation_forward_compatible: false,
             };
-            assert_eq!(flags.releases(), want.map_err(str::to_owned), "{emulated} {compatible}");
+            assert_eq!(flags.releases().map_err(String::from), want.map_err(str::to_owned), "{emulated} {compatible}");
         }
     }
 }

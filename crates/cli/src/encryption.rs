@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use base::metrics::{METRICS, Reload};
 use base::task;
 use clap::Args;
+use client::Result;
 use server::{Encryption, Layout, Storage};
 
 use crate::{files, limits};
@@ -32,25 +33,26 @@ impl EncryptionFlags {
     }
 
     /// Reads the configuration and connects to its key management services. The error is one line that names the flag.
-    pub fn open(&self) -> Result<Configured, String> {
+    pub fn open(&self) -> Result<Configured> {
         let Some(path) = &self.encryption_provider_config else {
             return Ok(Configured { encryption: Encryption::default(), file: None });
         };
-        let wrong = |why: String| format!("{FLAG}: {}: {why}", path.display());
-        let content = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
         let encryption = Encryption::default();
-        replace(&encryption, &content).map_err(wrong)?;
+        let content = files::parse(FLAG, path, |content| {
+            replace(&encryption, content)?;
+            Ok(content.to_vec())
+        })?;
         Ok(Configured { encryption, file: Some((path.clone(), content)) })
     }
 
     /// Adds encryption to a layout. The error is one line that names the flag.
-    pub fn to_layout(&self, layout: Layout) -> Result<Layout, String> {
+    pub fn to_layout(&self, layout: Layout) -> Result<Layout> {
         Ok(layout.then(std::sync::Arc::new(self.open()?.encryption)))
     }
 }
 
-fn replace(encryption: &Encryption, content: &[u8]) -> Result<(), String> {
-    encryption.replace(&files::decode(content)?)
+fn replace(encryption: &Encryption, content: &[u8]) -> Result<()> {
+    Ok(encryption.replace(&files::decode(content)?)?)
 }
 
 impl Configured {
@@ -64,7 +66,7 @@ impl Configured {
         let file = path.display().to_string();
         task::follow_file(path, limits::ENCRYPTION_LOOK, content, move |content| {
             // key management services are called, on a thread of their own
-            let replaced = content.and_then(|content| task::blocking(|| replace(&encryption, content)));
+            let replaced = content.and_then(|content| Ok(task::blocking(|| replace(&encryption, content))?));
             METRICS.encryption_config_controller_automatic_reloads.get_or_create(&Reload::of(&replaced)).inc();
             match replaced {
                 Ok(()) => tracing::info!(file, "the encryption configuration has been reloaded"),

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, Read};
 use std::os::unix::process::parent_id;
 
+use client::Result;
 use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
@@ -75,7 +76,7 @@ fn read_to_end(input: &mut impl Read) {
 
 impl Signals {
     /// Listens for signals and for `ends`, which [`watched`] has begun to watch.
-    pub fn listen(ends: mpsc::Receiver<&'static str>) -> Result<Signals, String> {
+    pub fn listen(ends: mpsc::Receiver<&'static str>) -> Result<Signals> {
         // with a handler, a write beyond the limit of file sizes fails, as on a full disk, instead of ending the process;
         // tokio keeps the handler when the listener is dropped
         drop(listen(SignalKind::from_raw(SIGXFSZ))?);

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use client::{Result, fail};
+
 use crate::etcd_flags::Etcd;
 use crate::files::read;
 
@@ -26,14 +28,14 @@ pub struct Server<'a> {
 }
 
 /// Reads all live keys at the newest revision.
-pub async fn latest(flags: &Etcd) -> Result<store::Snapshot, String> {
-    open(flags, None)?.latest().await.map_err(|error| error.to_string())
+pub async fn latest(flags: &Etcd) -> Result<store::Snapshot> {
+    Ok(open(flags, None)?.latest().await?)
 }
 
 /// Creates the client; it does not connect yet.
-pub fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, String> {
+pub fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd> {
     if flags.etcd_servers.is_empty() {
-        return Err("--storage etcd: needs --etcd-servers".to_owned());
+        return fail("--storage etcd: needs --etcd-servers");
     }
     let expiring = server.filter(|server| !server.event_ttl.is_zero());
     let options = store_etcd::Options {
@@ -53,13 +55,13 @@ pub fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, S
 }
 
 /// Returns the store with kube-apiserver's key layout. Does not connect yet.
-pub fn storage(flags: &Etcd, server: Option<&Server>) -> Result<server::Storage, String> {
+pub fn storage(flags: &Etcd, server: Option<&Server>) -> Result<server::Storage> {
     let prefix = store_etcd::normalise(&flags.etcd_prefix);
     let form = server.map(|server| server.form).unwrap_or_default();
     Ok(server::upstream_storage(Arc::new(open(flags, server)?), &prefix, form))
 }
 
-fn credentials(flags: &Etcd) -> Result<Option<store_etcd::Credentials>, String> {
+fn credentials(flags: &Etcd) -> Result<Option<store_etcd::Credentials>> {
     let Some(user) = flags.etcd_username.clone() else { return Ok(None) };
     let password = match &flags.etcd_password_file {
         Some(path) => {

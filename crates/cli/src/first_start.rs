@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use client::{Context as _, Result, fail};
+
 use crate::backups::KEPT_FILES;
-use crate::files::{FileError, cannot, remove_existing};
+use crate::files::remove_existing;
 use crate::flags::Engine;
 
 /// The file of a directory in which no store has been completed yet.
@@ -20,7 +22,7 @@ pub struct FirstStart {
 impl FirstStart {
     /// Refuses keys without a store, and marks a directory that has neither: a start that is interrupted may make keys before
     /// its store is complete. Fails with a one-line message.
-    pub fn begin(directory: &Path, engine: Engine) -> Result<FirstStart, String> {
+    pub fn begin(directory: &Path, engine: Engine) -> Result<FirstStart> {
         let mark = directory.join(NEW);
         let keys: Vec<&str> = KEPT_FILES.into_iter().filter(|name| directory.join(name).exists()).collect();
         let is_open = STORE.iter().any(|name| directory.join(name).exists()) || mark.exists();
@@ -28,10 +30,10 @@ impl FirstStart {
             (true, _) => {}
             (false, true) => {
                 // not synced: a file system that forgets it forgets the keys, which are newer, too
-                std::fs::write(&mark, "").map_err(cannot("write", &mark))?;
+                std::fs::write(&mark, "").cannot("write", &mark)?;
             }
             (false, false) if engine == Engine::Embedded => {
-                return Err(format!(
+                return fail(format!(
                     "data directory {} has {} but no store; if the store was lost, restore a backup into a new directory with \
                      \"pintle store restore\"; to serve an empty API with these keys, create the file {}",
                     directory.display(),
@@ -45,7 +47,7 @@ impl FirstStart {
     }
 
     /// Removes the mark, once a store is there. Other engines leave it, since a store may still be made.
-    pub fn complete(self, engine: Engine) -> Result<(), FileError> {
+    pub fn complete(self, engine: Engine) -> Result<()> {
         if engine == Engine::Embedded { remove_existing(&self.mark) } else { Ok(()) }
     }
 }
@@ -84,7 +86,7 @@ mod tests {
         drop(interrupted);
         let whole = FirstStart::begin(directory.path(), Engine::Embedded).unwrap();
         whole.complete(Engine::Embedded).unwrap();
-        let refused = FirstStart::begin(directory.path(), Engine::Embedded).err().unwrap();
+        let refused = FirstStart::begin(directory.path(), Engine::Embedded).err().unwrap().to_string();
         assert!(refused.contains("has ca.key but no store"), "{refused}");
     }
 }

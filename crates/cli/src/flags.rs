@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use client::{Failure, Result};
 
 use crate::backups::ScheduleFlags;
 use crate::captures::ClockFlag;
@@ -68,11 +69,11 @@ fn is_plain_start(given: &[String]) -> bool {
 enum Wrong {
     Line(clap::Error),
     /// The file of `--config`. Fails with a one-line message.
-    File(String),
+    File(Failure),
 }
 
 /// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
-pub fn parse(given: Vec<String>) -> Result<(Arguments, GivenFlags), String> {
+pub fn parse(given: Vec<String>) -> Result<(Arguments, GivenFlags)> {
     if is_plain_start(&given)
         && let Ok(parsed) = parse_as(serve_alone(), given.clone())
     {
@@ -88,7 +89,7 @@ fn parse_as(mut command: clap::Command, given: Vec<String>) -> Result<(Arguments
     let Merged { arguments, file } = config_file::merge(&command, given).map_err(Wrong::File)?;
     let file = file.unwrap_or_default();
     let matches = command.try_get_matches_from_mut(arguments).map_err(|error| match of_file(&error, &file.1) {
-        Some(why) => Wrong::File(format!("{}: {why}", file.0)),
+        Some(why) => Wrong::File(format!("{}: {why}", file.0).into()),
         None => Wrong::Line(error),
     })?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(Wrong::Line)?;

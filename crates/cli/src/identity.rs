@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use client::{Context as _, Result, fail};
 use machinery::{Value, json};
 use server::{
     AccessReviewer, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, AuthorizationMode, DecisionTtl,
-    Followed, Identity, ProxyHeaders, Remote, ReviewVersion, TokenReviewer,
+    Followed, Identity, ProxyHeaders, ReviewVersion, TokenReviewer,
 };
 
 use crate::files::{decode, read, read_text, read_yaml};
@@ -195,11 +196,11 @@ pub struct Configuration<T> {
 fn follow<T>(
     flag: &'static str,
     path: &Path,
-    parse: impl Fn(&[u8]) -> Result<T, String> + Send + Sync + 'static,
-) -> Result<Configuration<T>, String> {
-    let content = read(path).map_err(|why| format!("{flag}: {why}"))?;
+    parse: impl Fn(&[u8]) -> Result<T> + Send + Sync + 'static,
+) -> Result<Configuration<T>> {
+    let content = read(path).context(flag)?;
     let file = path.display().to_string();
-    let parse = move |content: &[u8]| parse(content).map_err(|why| format!("{flag}: {file}: {why}"));
+    let parse = move |content: &[u8]| Ok(parse(content).context(format_args!("{flag}: {file}"))?);
     let value = parse(&content)?;
     Ok(Configuration { value, file: Some(Followed { path: path.to_owned(), content, read: Box::new(parse) }) })
 }
@@ -207,20 +208,15 @@ fn follow<T>(
 /// The file of `--authentication-config`, and its `anonymous` section.
 pub type IssuersFile = Option<(Followed<AuthenticationConfiguration>, Option<Anonymous>)>;
 
-fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
-    let named = |why: String| format!("{flag}: {why}");
-    Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)
-}
-
 impl IdentityFlags {
     /// All authentication except tokens of ServiceAccounts and of the token file. The error is one line that names the flag.
-    pub fn authentication(&self) -> Result<(Authentication, IssuersFile), String> {
+    pub fn authentication(&self) -> Result<(Authentication, IssuersFile)> {
         let Configuration { value: configuration, file } = self.configuration()?;
         let file = file.map(|file| (file, configuration.anonymous.clone()));
         let anonymous = configuration.anonymous.unwrap_or(Anonymous { enabled: self.anonymous_auth, paths: vec![] });
         let reviewer = match &self.authentication_token_webhook_config_file {
             Some(path) => Some(TokenReviewer::new(
-                remote("--authentication-token-webhook-config-file", path)?,
+                kubeconfig::remote("--authentication-token-webhook-config-file", path)?,
                 self.authentication_token_webhook_version,
                 self.authentication_token_webhook_cache_ttl,
             )),
@@ -240,35 +236,35 @@ impl IdentityFlags {
     }
 
     /// The client certificate for aggregated API servers.
-    pub fn proxy_identity(&self) -> Result<Option<Identity>, String> {
+    pub fn proxy_identity(&self) -> Result<Option<Identity>> {
         let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file) else {
             return Ok(None);
         };
         let identity = Identity::parse(&read(certificate)?, &read(key)?);
-        identity.map(Some).map_err(|why| format!("--proxy-client-cert-file: {why}"))
+        identity.map(Some).context("--proxy-client-cert-file")
     }
 
     /// The AuthenticationConfiguration: that of the file, or the equivalent of the `--oidc-` flags.
-    fn configuration(&self) -> Result<Configuration<AuthenticationConfiguration>, String> {
+    fn configuration(&self) -> Result<Configuration<AuthenticationConfiguration>> {
         let algorithm =
             |name: &String| Algorithm::parse(name).ok_or_else(|| format!("--oidc-signing-algs: {name:?} is not known"));
         if let Some(path) = &self.authentication_config {
             let directory = path.parent().unwrap_or(Path::new(".")).to_owned();
             return follow("--authentication-config", path, move |content| {
                 let value = with_key_sets(decode(content)?, &directory)?;
-                AuthenticationConfiguration::parse(&value, &Algorithm::ALL)
+                Ok(AuthenticationConfiguration::parse(&value, &Algorithm::ALL)?)
             });
         }
-        let algorithms = self.oidc_signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, String>>()?;
+        let algorithms = self.oidc_signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
         let Some(url) = &self.oidc_issuer_url else {
             return Ok(Configuration { value: AuthenticationConfiguration::default(), file: None });
         };
-        let configuration = AuthenticationConfiguration::parse(&self.issuer(url)?, &algorithms)
-            .map_err(|why| format!("--oidc-issuer-url: {why}"))?;
+        let configuration =
+            AuthenticationConfiguration::parse(&self.issuer(url)?, &algorithms).context("--oidc-issuer-url")?;
         Ok(Configuration { value: configuration, file: None })
     }
 
-    fn issuer(&self, url: &str) -> Result<Value, String> {
+    fn issuer(&self, url: &str) -> Result<Value> {
         let mut configuration =
             json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"});
         let audience = self.oidc_client_id.clone().unwrap_or_default();
@@ -294,24 +290,24 @@ impl IdentityFlags {
             let (claim, value) = text.split_once('=').ok_or("--oidc-required-claim: wanted CLAIM=VALUE")?;
             Ok(json!({"claim": (claim.to_owned()), "requiredValue": (value.to_owned())}))
         };
-        let rules: Value = self.oidc_required_claim.iter().map(rule).collect::<Result<Vec<_>, String>>()?.into();
+        let rules: Value = self.oidc_required_claim.iter().map(rule).collect::<Result<Vec<_>>>()?.into();
         let entry = json!({"issuer": issuer, "claimMappings": mappings, "claimValidationRules": rules});
         configuration.set_at(&["jwt"], json!([entry]));
         Ok(configuration)
     }
 
     /// The authorization modes. The error is one line that names the flag.
-    pub fn authorization(&self) -> Result<Configuration<Vec<AuthorizationMode>>, String> {
+    pub fn authorization(&self) -> Result<Configuration<Vec<AuthorizationMode>>> {
         if let Some(path) = &self.authorization_config {
             return follow("--authorization-config", path, |content| {
-                let connect = |path: &Path| Remote::new(&kubeconfig::read(path)?);
-                server::parse_authorization(&decode(content)?, &connect)
+                let connect = |path: &Path| Ok(kubeconfig::connect(path)?);
+                Ok(server::parse_authorization(&decode(content)?, &connect)?)
             });
         }
         let modes = self.authorization_mode.iter().filter_map(|mode| self.mode(*mode).transpose());
-        let modes = modes.collect::<Result<Vec<_>, String>>()?;
+        let modes = modes.collect::<Result<Vec<_>>>()?;
         if modes.is_empty() {
-            return Err("--authorization-mode: Node and ABAC have no effect, and there is no other mode".to_owned());
+            return fail("--authorization-mode: Node and ABAC have no effect, and there is no other mode");
         }
         Ok(Configuration { value: modes, file: None })
     }
@@ -323,7 +319,7 @@ impl IdentityFlags {
         given.map(|(_, name)| (*name).to_owned()).collect()
     }
 
-    fn mode(&self, mode: Mode) -> Result<Option<AuthorizationMode>, String> {
+    fn mode(&self, mode: Mode) -> Result<Option<AuthorizationMode>> {
         Ok(Some(match mode {
             Mode::Node | Mode::Abac => return Ok(None),
             Mode::Rbac => AuthorizationMode::Rbac,
@@ -338,14 +334,14 @@ impl IdentityFlags {
                     refused: self.authorization_webhook_cache_unauthorized_ttl,
                 };
                 let version = self.authorization_webhook_version;
-                AuthorizationMode::Webhook(Box::new(AccessReviewer::new(remote(flag, path)?, version, ttl)))
+                AuthorizationMode::Webhook(Box::new(AccessReviewer::new(kubeconfig::remote(flag, path)?, version, ttl)))
             }
         }))
     }
 }
 
 /// Replaces the `jwksFile` of each issuer by the key set of that file.
-fn with_key_sets(mut configuration: Value, directory: &Path) -> Result<Value, String> {
+fn with_key_sets(mut configuration: Value, directory: &Path) -> Result<Value> {
     let issuers = configuration.get_mut("jwt").and_then(Value::as_array_mut);
     for entry in issuers.into_iter().flatten() {
         if let Some(file) = entry.remove_at(&["issuer", "jwksFile"]) {

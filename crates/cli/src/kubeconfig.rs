@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use client::Access;
+use client::{Access, Context as _, Result, fail};
 use machinery::url::Url;
 use machinery::{Value, json};
-use server::RemoteEndpoint;
+use server::{Remote, RemoteEndpoint};
 
 use crate::certificates::{Pair, write_atomically};
-use crate::files::{FileError, read_existing};
+use crate::files::read_existing;
 
 /// The administrator's kubeconfig in the data directory.
 pub const ADMIN_FILE: &str = "admin.kubeconfig";
@@ -41,26 +41,28 @@ impl Kubeconfig {
     }
 
     /// Reads a file, if it is there. Fails with a one-line message.
-    pub fn read(path: &Path) -> Result<Option<Kubeconfig>, String> {
+    pub fn read(path: &Path) -> Result<Option<Kubeconfig>> {
         let Some(text) = read_existing(path)? else { return Ok(None) };
-        let wrong = |why: &str| format!("{} is not a kubeconfig: {why}; correct or remove it", path.display());
-        let value = machinery::yaml::decode(&text).map_err(|error| wrong(&error.to_string()))?.value;
+        let wrong = |why: &dyn std::fmt::Display| {
+            format!("{} is not a kubeconfig: {why}; correct or remove it", path.display())
+        };
+        let value = machinery::yaml::decode(&text).map_err(|error| wrong(&error))?.value;
         match &value {
             Value::Null => Ok(Some(Kubeconfig::new())),
             Value::Object(_) => {
                 for list in ["clusters", "users", "contexts"] {
                     if !matches!(value.get(list), None | Some(Value::Null | Value::Array(_))) {
-                        return Err(wrong(&format!("{list} is not a list")));
+                        return fail(wrong(&format_args!("{list} is not a list")));
                     }
                 }
                 Ok(Some(Kubeconfig(value)))
             }
-            _ => Err(wrong("it has no fields")),
+            _ => fail(wrong(&"it has no fields")),
         }
     }
 
     /// Writes the file with this mode. A link is followed.
-    pub fn write(&self, path: &Path, mode: u32) -> Result<(), FileError> {
+    pub fn write(&self, path: &Path, mode: u32) -> Result<()> {
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         write_atomically(&target, &machinery::yaml::encode(&self.0), mode)
     }
@@ -169,12 +171,12 @@ pub struct AdminFiles {
 
 impl AdminFiles {
     /// Checks that existing files can be changed. Fails with a one-line message.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<()> {
         self.files.iter().try_for_each(|(path, _)| Kubeconfig::read(path).map(drop))
     }
 
     /// Writes the files that differ from what they should have. Their other content is kept.
-    pub fn write(&self, server: &str, authority: &str, credentials: &Pair) -> Result<(), String> {
+    pub fn write(&self, server: &str, authority: &str, credentials: &Pair) -> Result<()> {
         for (path, mode) in &self.files {
             let found = Kubeconfig::read(path)?;
             let mut kubeconfig = found.clone().unwrap_or_else(Kubeconfig::new);
@@ -194,16 +196,21 @@ fn has_mode(path: &Path, mode: u32) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o777 == mode)
 }
 
-/// Reads the URL and the credentials of a webhook from the current context of a kubeconfig. Fails with a one-line message.
-pub fn read(path: &Path) -> Result<RemoteEndpoint, String> {
+/// Makes a client of the webhook that the current context of a kubeconfig describes.
+pub fn connect(path: &Path) -> Result<Remote> {
     let access = Access::read(path)?;
-    Ok(RemoteEndpoint {
+    Ok(Remote::new(&RemoteEndpoint {
         url: access.server,
         roots: access.certificate_authority,
         certificate: access.certificate,
         key: access.key,
         token: access.token,
-    })
+    })?)
+}
+
+/// The same for the kubeconfig that a flag names.
+pub fn remote(flag: &str, path: &Path) -> Result<Remote> {
+    connect(path).context(flag)
 }
 
 #[cfg(test)]
@@ -220,9 +227,10 @@ mod tests {
         let path = directory.path().join("admin.kubeconfig");
         let files = AdminFiles { files: vec![(path.clone(), 0o600)], context: "pintle".to_owned() };
         files.write("https://127.0.0.1:6443", "ca", &pair("c", "k")).unwrap();
-        let found = read(&path).unwrap();
-        assert_eq!(found.url, "https://127.0.0.1:6443");
-        assert_eq!((&*found.roots, &*found.certificate, &*found.key), (&b"ca"[..], &b"c"[..], &b"k"[..]));
+        let found = Access::read(&path).unwrap();
+        assert_eq!(found.server, "https://127.0.0.1:6443");
+        let found = (&*found.certificate_authority, &*found.certificate, &*found.key);
+        assert_eq!(found, (&b"ca"[..], &b"c"[..], &b"k"[..]));
     }
 
     #[test]
@@ -279,7 +287,7 @@ mod tests {
         let path = directory.path().join("config");
         for wrong in ["- a", "clusters: 7", "a: [", "text"] {
             std::fs::write(&path, wrong).unwrap();
-            let error = Kubeconfig::read(&path).unwrap_err();
+            let error = Kubeconfig::read(&path).unwrap_err().to_string();
             assert!(error.contains("is not a kubeconfig") && !error.contains('\n'), "{error}");
         }
     }

@@ -3,17 +3,18 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
+use client::Result;
 use tokio::net::TcpListener;
 
 /// Binds the socket, before anything is created, so that a start on a taken port leaves nothing behind.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
     let failed = |error: std::io::Error| {
         let remedy = match error.kind() {
             ErrorKind::AddrInUse => "; choose another port, or --secure-port 0 for a free one",
             ErrorKind::PermissionDenied => "; ports below 1024 need the capability CAP_NET_BIND_SERVICE",
             _ => "",
         };
-        format!("cannot listen on {address}: {error}{remedy}")
+        format!("cannot listen on {address}: {error}{remedy}").into()
     };
     TcpListener::bind(address).await.map_err(failed)
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
+use client::{Context as _, Failure, Result};
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
@@ -35,11 +36,11 @@ static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Prints the error that ends a command, and returns its exit status. Nothing is printed once the reader of stdout has closed it,
 /// as `head` does: the error is only about that.
-pub fn ended(message: &str, code: ExitCode) -> ExitCode {
+pub fn ended(failure: &Failure, code: ExitCode) -> ExitCode {
     if IS_CLOSED.load(Ordering::Relaxed) {
         return ExitCode::from(CLOSED_PIPE);
     }
-    print_error(&format!("pintle: {message}"));
+    print_error(&format!("pintle: {failure}"));
     code
 }
 
@@ -73,8 +74,8 @@ fn noted<T>(written: std::io::Result<T>) -> std::io::Result<T> {
 }
 
 /// Prints to stdout.
-pub fn print(text: &[u8]) -> Result<(), String> {
-    Stdout.write_all(text).and_then(|()| Stdout.flush()).map_err(|error| format!("cannot write to stdout: {error}"))
+pub fn print(text: &[u8]) -> Result<()> {
+    Stdout.write_all(text).and_then(|()| Stdout.flush()).context("cannot write to stdout")
 }
 
 /// Prints a line to stdout, which may be closed.

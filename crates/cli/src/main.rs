@@ -69,6 +69,8 @@ mod workspaces;
 
 use std::process::ExitCode;
 
+use client::Result;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -77,22 +79,21 @@ fn main() -> ExitCode {
         envtest::Start::Arguments(arguments) => arguments,
         envtest::Start::End(code) => return code,
     };
-    let result = flags::parse(given).and_then(|(arguments, given)| run(arguments.command, given));
-    match result {
-        Ok(code) => code,
-        Err(message) => logs::ended(&message, ExitCode::FAILURE),
-    }
+    let done = flags::parse(given).and_then(|(arguments, given)| run(arguments.command, given));
+    done.unwrap_or_else(|failure| logs::ended(&failure, ExitCode::FAILURE))
 }
 
-/// Runs a command. Fails with a one-line message.
-fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, String> {
+/// The exit status of a command whose verdict is 0 or 1, and 2 if there is none.
+fn or_incomplete(done: Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|failure| logs::ended(&failure, ExitCode::from(validate::INCOMPLETE)))
+}
+
+/// Runs a command.
+fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode> {
     let done = match command {
         flags::Command::Run(task) => return run::run(&task),
-        flags::Command::Validate(task) => {
-            let incomplete = ExitCode::from(validate::INCOMPLETE);
-            return Ok(validate::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
-        }
-        flags::Command::Plan(task) => return Ok(plan::run_or_fail(*task)),
+        flags::Command::Validate(task) => return Ok(or_incomplete(validate::run(&task))),
+        flags::Command::Plan(task) => return Ok(or_incomplete(plan::run(*task))),
         flags::Command::Object(task) => return objects::run(&task),
         flags::Command::Crd(task) => return Ok(crd::run(&task)),
         flags::Command::Test(task) => return Ok(suites::run(&task)),
@@ -115,10 +116,7 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
         flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Report(task) => return testing::report(&task),
         flags::Command::Record(task) => return testing::record(&task),
-        flags::Command::Trial(task) => {
-            let incomplete = ExitCode::from(trial::INCOMPLETE);
-            return Ok(trial::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
-        }
+        flags::Command::Trial(task) => return Ok(or_incomplete(trial::run(&task))),
         flags::Command::Replay(task) => return testing::replay(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use client::{JSON, JsonClient, Method, next_page};
+use client::{Context as _, JSON, JsonClient, Method, Result, fail, next_page};
 use machinery::{Value, json, names};
 use schema::definition::{
     Taken, ThirdPartyNames, find_condition, is_condition_true, keeps_third_party, naming, successor_of_third_party,
@@ -33,7 +33,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// Runs the migration and prints its progress line by line. Fails with a one-line message.
-pub fn run(task: &Migrate) -> Result<(), String> {
+pub fn run(task: &Migrate) -> Result<()> {
     let Migrate::ThirdPartyResource { name, dry_run, server } = task;
     block_on(migrate(name, *dry_run, &server.kubeconfigs()))
 }
@@ -41,16 +41,16 @@ pub fn run(task: &Migrate) -> Result<(), String> {
 /// The uids of objects by namespace and name.
 type Uids = BTreeMap<(String, String), String>;
 
-async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(), String> {
+async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<()> {
     let third_party = ThirdPartyNames::parse(name)?;
     if let Some(why) = names::dns1123_subdomain(name).first() {
-        return Err(format!("{name:?}: {why}"));
+        return fail(format!("{name:?}: {why}"));
     }
     let mut client = JsonClient::connect(kubeconfigs).await?;
     let registration = registration(&mut client, name).await?;
     let versions = third_party_versions(&registration);
     let Some(stored) = versions.first() else {
-        return Err(format!("ThirdPartyResource {name} has no versions, so it has no objects to migrate"));
+        return fail(format!("ThirdPartyResource {name} has no versions, so it has no objects to migrate"));
     };
     let path = format!("/apis/{}/{stored}/{}", third_party.group, third_party.plural);
     let before = objects(&mut client, &path).await?;
@@ -64,7 +64,7 @@ async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(
     }
     if let Err(why) = established(&mut client, &third_party).await {
         let undone = if is_created { undo(&mut client, &third_party).await } else { String::new() };
-        return Err(format!("{why}{undone}"));
+        return fail(format!("{why}{undone}"));
     }
     say(&format!("CustomResourceDefinition {} is established", third_party.definition()));
     hand_over(&mut client, name, &registration).await?;
@@ -72,23 +72,22 @@ async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(
     report(&before, &objects(&mut client, &path).await?)
 }
 
-async fn registration(client: &mut JsonClient, name: &str) -> Result<Value, String> {
+async fn registration(client: &mut JsonClient, name: &str) -> Result<Value> {
     let response = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
     if response.code == 404 && response.body.str_at(&["kind"]) != "Status" {
-        return Err(
-            "the server does not serve ThirdPartyResources: start it with --runtime-config=extensions/v1beta1=true"
-                .to_owned(),
+        return fail(
+            "the server does not serve ThirdPartyResources: start it with --runtime-config=extensions/v1beta1=true",
         );
     }
     let registration = response.ok()?;
     match registration.at(&["metadata", "deletionTimestamp"]) {
-        Some(_) => Err(format!("ThirdPartyResource {name} is being deleted already, with its objects")),
+        Some(_) => fail(format!("ThirdPartyResource {name} is being deleted already, with its objects")),
         None => Ok(registration),
     }
 }
 
 /// All objects that are served under a path.
-async fn objects(client: &mut JsonClient, path: &str) -> Result<Uids, String> {
+async fn objects(client: &mut JsonClient, path: &str) -> Result<Uids> {
     let mut found = Uids::new();
     let mut token = String::new();
     loop {
@@ -116,16 +115,16 @@ async fn prepare(
     registration: &Value,
     third_party: &ThirdPartyNames,
     dry_run: bool,
-) -> Result<bool, String> {
+) -> Result<bool> {
     let name = third_party.definition();
     let all = client.get(DEFINITIONS).await?.ok()?;
     let all = all.items_at(&["items"]);
     if let Some(existing) = all.iter().find(|definition| definition.str_at(&["metadata", "name"]) == name) {
         if existing.at(&["metadata", "deletionTimestamp"]).is_some() {
-            return Err(format!("CustomResourceDefinition {name} is being deleted; wait until it is gone"));
+            return fail(format!("CustomResourceDefinition {name} is being deleted; wait until it is gone"));
         }
         keeps_third_party(existing, registration)
-            .map_err(|why| format!("CustomResourceDefinition {name} already exists and does not match: {why}"))?;
+            .context(format_args!("CustomResourceDefinition {name} already exists and does not match"))?;
         say(&format!("CustomResourceDefinition {name} already exists and matches"));
         return Ok(false);
     }
@@ -135,7 +134,7 @@ async fn prepare(
         taken.add(other.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
     }
     if let Some(naming) = naming(&definition, &[&taken]).filter(|naming| naming.names_accepted.status == "False") {
-        return Err(format!("names conflict in group {}: {}", third_party.group, naming.names_accepted.message));
+        return fail(format!("names conflict in group {}: {}", third_party.group, naming.names_accepted.message));
     }
     let path = format!("{DEFINITIONS}{}", if dry_run { "?dryRun=All" } else { "" });
     client.call(Method::POST, &path, JSON, Some(&definition)).await?.ok()?;
@@ -144,7 +143,7 @@ async fn prepare(
 }
 
 /// Waits until the CRD is established.
-async fn established(client: &mut JsonClient, third_party: &ThirdPartyNames) -> Result<(), String> {
+async fn established(client: &mut JsonClient, third_party: &ThirdPartyNames) -> Result<()> {
     let path = format!("{DEFINITIONS}/{}", third_party.definition());
     for _ in 0..limits::ESTABLISHED_WAITS_MAX {
         let definition = client.get(&path).await?.ok()?;
@@ -152,11 +151,11 @@ async fn established(client: &mut JsonClient, third_party: &ThirdPartyNames) -> 
             return Ok(());
         }
         if let Some(names) = find_condition(&definition, "NamesAccepted").filter(|c| c.str_at(&["status"]) == "False") {
-            return Err(format!("names conflict in group {}: {}", third_party.group, names.str_at(&["message"])));
+            return fail(format!("names conflict in group {}: {}", third_party.group, names.str_at(&["message"])));
         }
         tokio::time::sleep(limits::ESTABLISHED_WAIT).await;
     }
-    Err(format!("CustomResourceDefinition {} is not established after 30 s", third_party.definition()))
+    fail(format!("CustomResourceDefinition {} is not established after 30 s", third_party.definition()))
 }
 
 /// Deletes the CRD after a failure; the objects still belong to the ThirdPartyResource. Returns the end of the error message.
@@ -169,17 +168,14 @@ async fn undo(client: &mut JsonClient, third_party: &ThirdPartyNames) -> String 
 }
 
 /// Deletes the ThirdPartyResource, if it has not changed since it was read.
-async fn hand_over(client: &mut JsonClient, name: &str, registration: &Value) -> Result<(), String> {
+async fn hand_over(client: &mut JsonClient, name: &str, registration: &Value) -> Result<()> {
     let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
     let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
     let response = client.call(Method::DELETE, &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;
-    response
-        .ok()
-        .map(drop)
-        .map_err(|why| format!("the ThirdPartyResource cannot be deleted and still serves its objects: {why}"))
+    response.ok().map(drop).context("the ThirdPartyResource cannot be deleted and still serves its objects")
 }
 
-fn report(before: &Uids, after: &Uids) -> Result<(), String> {
+fn report(before: &Uids, after: &Uids) -> Result<()> {
     let same = |(key, uid): &(&(String, String), &String)| after.get(*key) == Some(*uid);
     let kept = before.iter().filter(same).count();
     say(&format!(
@@ -190,7 +186,7 @@ fn report(before: &Uids, after: &Uids) -> Result<(), String> {
     match before.len() - kept {
         0 => Ok(()),
         lost => {
-            Err(format!("{} no longer there; another client may have deleted them meanwhile", counted(lost, "object")))
+            fail(format!("{} no longer there; another client may have deleted them meanwhile", counted(lost, "object")))
         }
     }
 }

@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
+use client::Result;
 use machinery::{Value, yaml};
 use offline::commands::{self, Applied, CommandInputs};
+use tokio::runtime::Runtime;
 
 use crate::logs;
 use crate::values::release;
@@ -130,49 +132,36 @@ pub struct Explain {
 }
 
 /// Runs a command. The exit status is 1 if an apply has conflicts; errors are one line.
-pub fn run(task: &ObjectTask) -> Result<ExitCode, String> {
-    let done = match task {
-        ObjectTask::Default(task) => default(task),
-        ObjectTask::Prune(task) => prune(task),
-        ObjectTask::Convert(task) => convert(task),
-        ObjectTask::Apply(task) => return apply(task),
-        ObjectTask::Table(task) => table(task),
-        ObjectTask::Explain(task) => explain(task),
-    };
-    done.map(|()| ExitCode::SUCCESS)
-}
-
-fn explain(task: &Explain) -> Result<(), String> {
-    let explained = commands::explain(&task.path, &task.crds, task.kubernetes_version);
-    logs::print(offline::engine::runtime()?.block_on(explained)?.as_bytes())
-}
-
-fn default(task: &PrintObjects) -> Result<(), String> {
-    let settings = task.manifests.settings();
-    print(&offline::engine::runtime()?.block_on(commands::defaulted(&settings))?, task.output)
-}
-
-fn prune(task: &PrintObjects) -> Result<(), String> {
-    let settings = task.manifests.settings();
-    print(&offline::engine::runtime()?.block_on(commands::pruned(&settings))?, task.output)
-}
-
-fn convert(task: &Convert) -> Result<(), String> {
-    let settings = task.shown.manifests.settings();
-    print(&offline::engine::runtime()?.block_on(commands::converted(&settings, &task.to))?, task.shown.output)
-}
-
-fn table(task: &Table) -> Result<(), String> {
-    let settings = task.manifests.settings();
-    logs::print(offline::engine::runtime()?.block_on(commands::table(&settings, task.wide))?.as_bytes())
+pub fn run(task: &ObjectTask) -> Result<ExitCode> {
+    let runtime = offline::engine::runtime()?;
+    match task {
+        ObjectTask::Default(task) => {
+            print(&runtime.block_on(commands::defaulted(&task.manifests.settings()))?, task.output)?;
+        }
+        ObjectTask::Prune(task) => {
+            print(&runtime.block_on(commands::pruned(&task.manifests.settings()))?, task.output)?;
+        }
+        ObjectTask::Convert(Convert { shown, to }) => {
+            print(&runtime.block_on(commands::converted(&shown.manifests.settings(), to))?, shown.output)?;
+        }
+        ObjectTask::Apply(task) => return apply(task, &runtime),
+        ObjectTask::Table(task) => {
+            logs::print(runtime.block_on(commands::table(&task.manifests.settings(), task.wide))?.as_bytes())?;
+        }
+        ObjectTask::Explain(task) => {
+            let explained = commands::explain(&task.path, &task.crds, task.kubernetes_version);
+            logs::print(runtime.block_on(explained)?.as_bytes())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Conflicts are printed as errors, with which the exit status is 1.
-fn apply(task: &Apply) -> Result<ExitCode, String> {
+fn apply(task: &Apply, runtime: &Runtime) -> Result<ExitCode> {
     let settings = task.shown.manifests.settings();
     let applied = commands::apply(&settings, &task.onto, &task.field_manager, task.force_conflicts);
     let (mut objects, mut code) = (vec![], ExitCode::SUCCESS);
-    for one in offline::engine::runtime()?.block_on(applied)? {
+    for one in runtime.block_on(applied)? {
         match one {
             Applied::Object(object) => objects.push(object),
             Applied::Refused(why) => {
@@ -185,7 +174,7 @@ fn apply(task: &Apply) -> Result<ExitCode, String> {
     Ok(code)
 }
 
-fn print(objects: &[Value], encoding: Encoding) -> Result<(), String> {
+fn print(objects: &[Value], encoding: Encoding) -> Result<()> {
     let text = match encoding {
         Encoding::Yaml => objects.iter().map(yaml::encode).collect::<Vec<_>>().join("---\n"),
         Encoding::Json => objects.iter().map(|object| object.to_json() + "\n").collect(),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use client::{Context as _, Result};
 use offline::findings::escapes::xml;
 use trials::engine::{Command, Engine, Patience, Reach, Settings};
 use trials::plan::{Changes, Detail, Plan, Runs};
@@ -14,9 +15,8 @@ use crate::runtime::until_signalled;
 use crate::values::{duration, release};
 use crate::{envtest, limits, logs};
 
-/// The exit status of a plan with changes, and of one that cannot be made.
+/// The exit status of a plan with changes.
 const CHANGED: u8 = 1;
-const INCOMPLETE: u8 = 2;
 
 /// Show what a change would do to the objects of a cluster, before it is made.
 ///
@@ -87,12 +87,12 @@ enum PlanForm {
 }
 
 /// Prints the plan. Errors are one line.
-pub fn run(task: PlanTask) -> Result<ExitCode, String> {
+pub fn run(task: PlanTask) -> Result<ExitCode> {
     let (output, details) = (task.output, if task.details { Detail::Full } else { Detail::Summary });
     let runtime = offline::engine::runtime()?;
     // on a worker, since objects may be nested deeply
     let planned = runtime.block_on(async { base::task::spawn("plan", until_signalled(made(task))).await });
-    let plan = planned.map_err(|error| format!("no plan can be made: {error}"))??;
+    let plan = planned.context("no plan can be made")??;
     logs::print(
         match output {
             PlanForm::Text => plan.text(details),
@@ -105,18 +105,13 @@ pub fn run(task: PlanTask) -> Result<ExitCode, String> {
     Ok(if plan.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGED) })
 }
 
-/// As [`run`], with the exit status of a command that could not run.
-pub fn run_or_fail(task: PlanTask) -> ExitCode {
-    run(task).unwrap_or_else(|message| logs::ended(&message, ExitCode::from(INCOMPLETE)))
-}
-
-async fn made(task: PlanTask) -> Result<Plan, String> {
+async fn made(task: PlanTask) -> Result<Plan> {
     let settings = Settings {
         sources: task.from,
         kubernetes_version: Some(task.kubernetes_version.to_string()),
         progress: task.progress,
     };
-    let engine = Engine::start(&settings).await.map_err(|error| error.to_string())?;
+    let engine = Engine::start(&settings).await?;
     let assets = engine.directory().join("assets");
     envtest::link_programs(&assets)?;
     let with_assets = |command: Command| Command {
@@ -135,9 +130,9 @@ async fn made(task: PlanTask) -> Result<Plan, String> {
         runs,
         reach: if task.no_network { Reach::ApiOnly } else { Reach::Everything },
     };
-    let plan = trials::plan::plan(&engine, &changes).await.map_err(|error| error.to_string());
+    let plan = trials::plan::plan(&engine, &changes).await;
     engine.stop().await;
-    plan
+    Ok(plan?)
 }
 
 /// A plan for a comment on a pull request: the summary, and a diff of objects, whose signs are coloured there.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use client::{Context as _, Result};
 use machinery::{Value, json};
 
 use crate::certificates::write_atomically;
@@ -29,13 +30,13 @@ pub struct ReadyFlags {
 
 impl ReadyFlags {
     /// Removes the file of an earlier start.
-    pub fn forget(&self) -> Result<(), String> {
+    pub fn forget(&self) -> Result<()> {
         let Some(path) = &self.ready_file else { return Ok(()) };
-        remove_existing(path).map_err(|error| format!("--ready-file: {error}"))
+        remove_existing(path).context("--ready-file")
     }
 
     /// Reports that the server is ready, and returns the report. stdout may be closed.
-    pub fn say(&self, address: SocketAddr, kubeconfig: &Path, after: Duration) -> Result<Value, String> {
+    pub fn say(&self, address: SocketAddr, kubeconfig: &Path, after: Duration) -> Result<Value> {
         let (url, milliseconds) = (url(address), after.as_millis());
         let text = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
@@ -49,7 +50,7 @@ impl ReadyFlags {
             TextOrJson::Json => ready.to_json(),
         };
         if let Some(path) = &self.ready_file {
-            write_atomically(path, &format!("{line}\n"), 0o644).map_err(|why| format!("--ready-file: {why}"))?;
+            write_atomically(path, &format!("{line}\n"), 0o644).context("--ready-file")?;
         }
         logs::say(&line);
         notify(&format!("READY=1\nSTATUS={text}\n"));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use base::metrics::METRICS;
+use client::{Context as _, Failure, Result, fail};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use server::{ProxyAuthority, Replacement, Replacements, StaticTokens, Tls};
@@ -43,7 +44,7 @@ impl Files {
     }
 
     /// Reads the certificates and keys. The error is one line that names the file.
-    pub fn tls(&self) -> Result<Tls, String> {
+    pub fn tls(&self) -> Result<Tls> {
         let credentials = self.credentials.current();
         let (certificate, key) = match &self.serving {
             Some((certificate, key)) => (read_certificates(certificate)?, read(key)?),
@@ -56,7 +57,7 @@ impl Files {
             ("ca", credentials.authority.as_bytes()),
             ("admin", credentials.admin.certificate.as_bytes()),
         ] {
-            if let Ok(facts) = std::str::from_utf8(pem).map_err(|_| ()).and_then(|pem| first(pem).map_err(drop)) {
+            if let Ok(facts) = std::str::from_utf8(pem).map_err(Failure::from).and_then(first) {
                 METRICS.operation.certificate(name, facts.not_after);
                 if let Some(why) = facts.invalid_at(base::clock::machine_seconds()) {
                     tracing::error!(certificate = name, why, "a certificate is not valid, and clients reject it");
@@ -75,10 +76,10 @@ impl Files {
     }
 
     /// Reads the token file. The error is one line that names the flag.
-    pub fn tokens(&self) -> Result<StaticTokens, String> {
+    pub fn tokens(&self) -> Result<StaticTokens> {
         let Some(path) = &self.tokens else { return Ok(StaticTokens::default()) };
         let text = String::from_utf8(read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()));
-        text.and_then(|text| StaticTokens::parse(&text)).map_err(|why| format!("--token-auth-file: {why}"))
+        text.and_then(|text| StaticTokens::parse(&text)).context("--token-auth-file")
     }
 
     /// The files with the function that reloads them.
@@ -97,16 +98,16 @@ impl Files {
             })
         };
         // clients must not use new certificates before the server does
-        Replacements { paths, read: Box::new(read), applied: Box::new(move || credentials.update_kubeconfigs()) }
+        Replacements { paths, read: Box::new(read), applied: Box::new(move || Ok(credentials.update_kubeconfigs()?)) }
     }
 }
 
 /// A file of one or more certificates, PEM.
-fn read_certificates(path: &Path) -> Result<Vec<u8>, String> {
+fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     let pem = read(path)?;
     match CertificateDer::pem_slice_iter(&pem).next() {
         Some(Ok(_)) => Ok(pem),
-        Some(Err(error)) => Err(format!("{}: {error}", path.display())),
-        None => Err(format!("{} contains no certificate", path.display())),
+        Some(Err(error)) => fail(format!("{}: {error}", path.display())),
+        None => fail(format!("{} contains no certificate", path.display())),
     }
 }

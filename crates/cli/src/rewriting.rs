@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use client::{JsonClient, Method, next_page};
+use client::{JsonClient, Method, Result, next_page};
 use machinery::{Value, json};
 
 use crate::count::counted;
@@ -31,7 +31,7 @@ pub struct Served<'a> {
 
 /// Rewrites all objects of a resource whose stored bytes would differ now, over several connections. The error is one
 /// line.
-pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut JsonClient, of: Served<'_>) -> Result<Counts, String> {
+pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut JsonClient, of: Served<'_>) -> Result<Counts> {
     let mut writers = Vec::new();
     for _ in 0..limits::WRITERS {
         writers.push(JsonClient::connect(kubeconfigs).await?);
@@ -52,7 +52,7 @@ pub struct WorkspaceCounts {
 }
 
 /// Has the server write the values of all workspaces again, templates included. Fails with a one-line message.
-pub async fn rewrite_workspaces(client: &mut JsonClient, resources: &[String]) -> Result<WorkspaceCounts, String> {
+pub async fn rewrite_workspaces(client: &mut JsonClient, resources: &[String]) -> Result<WorkspaceCounts> {
     let list = client.get(WORKSPACES).await?;
     let mut counts = WorkspaceCounts::default();
     // a server that has never served workspaces has no such kind
@@ -76,7 +76,7 @@ async fn rewrite_workspace(
     name: &str,
     query: &str,
     counts: &mut WorkspaceCounts,
-) -> Result<(), String> {
+) -> Result<()> {
     let path = format!("/clusters/{name}/storage/rewrite?{query}");
     let mut response = client.call(Method::POST, &path, "application/json", None).await?;
     for _ in 1..limits::WRITE_ATTEMPTS {
@@ -118,7 +118,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    async fn rewrite_all(&mut self, client: &mut JsonClient) -> Result<(), String> {
+    async fn rewrite_all(&mut self, client: &mut JsonClient) -> Result<()> {
         let (name, path) = (self.of.name, format!("{}/{}", self.of.root, self.of.plural));
         let mut token = String::new();
         loop {
@@ -135,7 +135,7 @@ impl Pass<'_> {
     }
 
     /// Sends an empty patch for each object, over several connections.
-    async fn rewrite(&mut self, items: &[Value]) -> Result<(), String> {
+    async fn rewrite(&mut self, items: &[Value]) -> Result<()> {
         let (root, plural) = (self.of.root, self.of.plural);
         let mut shares = Vec::new();
         for (first, mut writer) in self.writers.drain(..).enumerate() {
@@ -154,7 +154,7 @@ impl Pass<'_> {
             }));
         }
         for share in shares {
-            let (writer, done) = share.await.map_err(|error| error.to_string())??;
+            let (writer, done) = share.await??;
             self.writers.push(writer);
             done.into_iter().for_each(|one| self.count(one));
         }
@@ -195,7 +195,7 @@ enum Rewritten {
     Refused(String),
 }
 
-async fn rewrite_one(client: &mut JsonClient, path: &str, before: &str) -> Result<Rewritten, String> {
+async fn rewrite_one(client: &mut JsonClient, path: &str, before: &str) -> Result<Rewritten> {
     for _ in 0..limits::WRITE_ATTEMPTS {
         let response = client
             .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))

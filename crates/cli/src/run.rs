@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use clap::{Args, ValueEnum as _};
-use client::{JsonClient, Method};
+use client::{Context as _, JsonClient, Method, Result};
 use machinery::Value;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::captures::ClockFlag;
 use crate::child::{Forwarded, exit_code};
-use crate::files::cannot;
 use crate::followed::FollowFlags;
 use crate::kubeconfig::ADMIN_FILE;
 use crate::runtime::single;
@@ -57,7 +56,7 @@ pub struct Run {
 const NOT_STARTED: u8 = 2;
 
 /// Runs the command, and returns its exit status.
-pub fn run(task: &Run) -> Result<ExitCode, String> {
+pub fn run(task: &Run) -> Result<ExitCode> {
     let mut definitions = vec![];
     for path in &task.crds {
         definitions.extend(manifests::definitions(path)?);
@@ -78,14 +77,14 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
             None => shell(&task.from, &task.follow.filename, &place.0)?,
         };
         command.env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
-        let child = command.spawn().map_err(cannot("run", Path::new(&program)))?;
+        let child = command.spawn().cannot("run", Path::new(&program))?;
         signals.forward_until_end(child).await.map(Some)
     })?;
     Ok(status.map_or(ExitCode::from(NOT_STARTED), exit_code))
 }
 
 /// Creates the definitions. They are established when their requests return.
-async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> {
+async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<()> {
     if definitions.is_empty() {
         return Ok(());
     }
@@ -94,14 +93,14 @@ async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> 
         let path = format!("/apis/{}/customresourcedefinitions", definition.str_at(&["apiVersion"]));
         let created = client.call(Method::POST, &path, "application/json", Some(definition)).await?.ok();
         let name = definition.str_at(&["metadata", "name"]);
-        created.map_err(|why| format!("cannot create CustomResourceDefinition {name:?}: {why}"))?;
+        created.context(format_args!("cannot create CustomResourceDefinition {name:?}"))?;
     }
     Ok(())
 }
 
 /// The user's shell, with the names of the sources in its prompt. What it reads at its start may set another prompt, so bash reads a
 /// file in `place` behind it.
-fn shell(from: &[String], followed: &[PathBuf], place: &Path) -> Result<(OsString, Command), String> {
+fn shell(from: &[String], followed: &[PathBuf], place: &Path) -> Result<(OsString, Command)> {
     let program = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
     let followed = followed.iter().map(|path| path.to_string_lossy());
     let sources: Vec<_> = from.iter().map(|source| source.as_str().into()).chain(followed).collect();
@@ -114,7 +113,7 @@ fn shell(from: &[String], followed: &[PathBuf], place: &Path) -> Result<(OsStrin
     if Path::new(&program).file_name().is_some_and(|name| name == "bash") {
         let file = place.join("bashrc");
         let text = format!("[ -f ~/.bashrc ] && . ~/.bashrc\nPS1=\"({names}) $PS1\"\n");
-        std::fs::write(&file, text).map_err(cannot("write", &file))?;
+        std::fs::write(&file, text).cannot("write", &file)?;
         command.arg("--rcfile").arg(file);
     }
     Ok((program, command))
@@ -124,9 +123,9 @@ fn shell(from: &[String], followed: &[PathBuf], place: &Path) -> Result<(OsStrin
 struct Ephemeral(PathBuf);
 
 impl Ephemeral {
-    fn create() -> Result<Ephemeral, String> {
+    fn create() -> Result<Ephemeral> {
         let path = std::env::temp_dir().join(base::clock::scratch_name());
-        store::create_directory(&path).map_err(|error| error.to_string())?;
+        store::create_directory(&path)?;
         Ok(Ephemeral(path))
     }
 }
@@ -145,9 +144,8 @@ struct ServerProcess {
 
 impl ServerProcess {
     /// Returns when the server is ready; `None` if it cannot start, for which it reports the reason itself.
-    fn start(data_dir: &Path, task: &Run) -> Result<Option<ServerProcess>, String> {
-        let program =
-            std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
+    fn start(data_dir: &Path, task: &Run) -> Result<Option<ServerProcess>> {
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(program);
         command.arg0("pintle").args(["serve", "--storage=memory", "--secure-port=0", "--exit-with-parent"]);
         command.arg("--data-dir").arg(data_dir);
@@ -170,7 +168,7 @@ impl ServerProcess {
         let is_stdin = task.from.iter().any(|source| source == "-");
         let input = if is_stdin { Stdio::inherit() } else { Stdio::null() };
         command.process_group(0).stdin(input).stdout(Stdio::piped());
-        let mut process = command.spawn().map_err(|error| format!("cannot start the server: {error}"))?;
+        let mut process = command.spawn().context("cannot start the server")?;
         let output = process.stdout.take();
         let server = ServerProcess { process, kubeconfig: data_dir.join(ADMIN_FILE) };
         let mut line = String::new();

@@ -5,8 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base::clock::scratch_name;
-
-use crate::files::{FileError, cannot};
+use client::{Context as _, Result};
 
 /// The path of a temporary file, which is removed on drop. Once the file is published, nothing is left to remove.
 pub struct Scratch(pub PathBuf);
@@ -23,16 +22,16 @@ impl Scratch {
     }
 
     /// Creates the file, readable by its owner only: exports and backups contain Secrets and keys.
-    pub fn create(&self) -> Result<File, FileError> {
+    pub fn create(&self) -> Result<File> {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.0);
         // the error names the directory, since users do not know the temporary name
         let directory = self.0.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        file.map_err(cannot("create a file in", directory))
+        file.cannot("create a file in", directory)
     }
 
     /// Gives the file its final name, under which readers only ever see a complete file.
-    pub fn publish(&self, path: &Path) -> Result<(), FileError> {
-        std::fs::rename(&self.0, path).map_err(cannot("write", path))
+    pub fn publish(&self, path: &Path) -> Result<()> {
+        std::fs::rename(&self.0, path).cannot("write", path)
     }
 }
 

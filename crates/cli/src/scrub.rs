@@ -4,12 +4,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::metrics::METRICS;
+use client::{Context as _, Result};
 use store::Store;
 
 use crate::limits;
 
 /// Reads everything again at this interval, unless it is zero, until the store is closed. A start reads everything, too.
-pub fn start(store: Weak<dyn Store>, interval: Duration) -> Result<(), String> {
+pub fn start(store: Weak<dyn Store>, interval: Duration) -> Result<()> {
     if interval.is_zero() {
         return Ok(());
     }
@@ -22,7 +23,7 @@ pub fn start(store: Weak<dyn Store>, interval: Duration) -> Result<(), String> {
     };
     // it reads from the disk, which no thread of the runtime may wait for
     let started = std::thread::Builder::new().name("scrub".to_owned()).spawn(run);
-    started.map(drop).map_err(|error| format!("cannot start: {error}"))
+    started.map(drop).context("cannot start")
 }
 
 fn scrub(store: Arc<dyn Store>) {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use base::metrics::METRICS;
+use client::{Context as _, Result, fail};
 use machinery::Value;
 use offline::validate::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -34,7 +35,7 @@ use crate::{accounts, captures, etcd, limits, logs, memory, scrub};
 
 /// Serves until a signal. Fails with a one-line message.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
-pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
+pub fn run(flags: &Serve, given: GivenFlags) -> Result<()> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     check_testing(flags)?;
@@ -116,7 +117,7 @@ async fn begin(
     socket: tokio::net::TcpListener,
     config: Config,
     signals: &mut Signals,
-) -> Result<Option<Server>, String> {
+) -> Result<Option<Server>> {
     let server = tokio::select! {
         server = Server::start(storage, socket, config) => server?,
         () = signals.end() => return Ok(None),
@@ -130,7 +131,7 @@ async fn begin(
     };
     if wrong > 0 && flags.require_applied {
         stop(server).await;
-        return Err(format!("{} of -f {} not applied", counted(wrong, "file"), are(wrong)));
+        return fail(format!("{} of -f {} not applied", counted(wrong, "file"), are(wrong)));
     }
     Ok(Some(server))
 }
@@ -143,12 +144,12 @@ struct Upkeep {
 }
 
 impl Upkeep {
-    fn plan(flags: &Serve, credentials: &Credentials, storage: &server::Storage) -> Result<Upkeep, String> {
+    fn plan(flags: &Serve, credentials: &Credentials, storage: &server::Storage) -> Result<Upkeep> {
         let backups = planned_backups(flags, credentials, storage)?;
         Ok(Upkeep { backups, scrubbed: Arc::downgrade(&storage.store) })
     }
 
-    fn begin(self, flags: &Serve, encryption: Configured, threads: usize) -> Result<(), String> {
+    fn begin(self, flags: &Serve, encryption: Configured, threads: usize) -> Result<()> {
         memory::start(threads);
         scrub::start(self.scrubbed, flags.scrub_interval)?;
         self.backups.into_iter().for_each(BackupPlan::start);
@@ -184,12 +185,12 @@ struct Taken {
 }
 
 /// Starts the threads, binds the socket, and only then creates the data directory.
-fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, String> {
+fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken> {
     flags.ready.forget()?;
     let threads = threads()?;
     let socket = threads.block_on(bind(SocketAddr::new(flags.bind_address, flags.secure_port)))?;
     let is_new = !flags.data_dir.exists();
-    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
+    store::create_directory(&flags.data_dir)?;
     if std::fs::metadata(&flags.data_dir).is_ok_and(|metadata| metadata.permissions().mode() & 0o005 != 0) {
         let directory = flags.data_dir.display();
         tracing::warn!(%directory, "every user can enter the data directory; take that permission away (chmod o-rx)");
@@ -207,7 +208,7 @@ fn open(
     gates: &FeatureGates,
     encryption: &Configured,
     is_new: bool,
-) -> Result<(server::Storage, Credentials), String> {
+) -> Result<(server::Storage, Credentials)> {
     server::bound_history(flags.history_bytes, flags.history_duration);
     let first_start = FirstStart::begin(&flags.data_dir, flags.engine())?;
     let (storage, credentials) = std::thread::scope(|scope| {
@@ -219,7 +220,7 @@ fn open(
             Credentials::start(flags)
         });
         let storage = open_storage(flags, gates);
-        (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
+        (storage, credentials.join().unwrap_or_else(|_| fail("the certificates cannot be made")))
     });
     let opened = (encryption.apply(storage?), credentials?);
     first_start.complete(flags.engine())?;
@@ -227,50 +228,44 @@ fn open(
 }
 
 /// The backups that `--backup-schedule` asks for.
-fn planned_backups(
-    flags: &Serve,
-    credentials: &Credentials,
-    storage: &server::Storage,
-) -> Result<Option<BackupPlan>, String> {
+fn planned_backups(flags: &Serve, credentials: &Credentials, storage: &server::Storage) -> Result<Option<BackupPlan>> {
     let plan = flags.backups.plan(credentials.directory(), &storage.store)?;
     match (plan, flags.engine()) {
         (None, _) => Ok(None),
         (plan, Engine::Embedded) => Ok(plan),
-        (_, Engine::Memory) => Err("--backup-schedule: --storage memory has nothing to back up".to_owned()),
-        (_, Engine::Etcd) => Err("--backup-schedule: back up etcd itself, with etcdctl snapshot save".to_owned()),
+        (_, Engine::Memory) => fail("--backup-schedule: --storage memory has nothing to back up"),
+        (_, Engine::Etcd) => fail("--backup-schedule: back up etcd itself, with etcdctl snapshot save"),
     }
 }
 
 /// Warns that objects can make requests fail, or refuses it where clients on other machines would be affected.
-fn check_testing(flags: &Serve) -> Result<(), String> {
+fn check_testing(flags: &Serve) -> Result<()> {
     if !flags.progress.is_empty() && flags.engine() == Engine::Etcd {
         let why = "--progress needs the embedded store; other servers of an etcd would have its objects too";
-        return Err(why.to_owned());
+        return fail(why);
     }
     if !flags.testing {
         return Ok(());
     }
     if flags.engine() == Engine::Etcd {
-        return Err(
-            "--testing needs the embedded store; other servers of an etcd would have its objects too".to_owned()
-        );
+        return fail("--testing needs the embedded store; other servers of an etcd would have its objects too");
     }
     if !flags.bind_address.is_loopback() && !flags.testing_on_any_address {
         let (address, hint) = (flags.bind_address, "--testing-on-any-address accepts that");
-        return Err(format!("--testing with --bind-address {address} lets other machines break this server; {hint}"));
+        return fail(format!("--testing with --bind-address {address} lets other machines break this server; {hint}"));
     }
     tracing::warn!("testing is on: objects of testing.pintle.dev can make requests fail");
     Ok(())
 }
 
 /// Whether workspaces are served, and how.
-fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<WorkspaceConfig>, String> {
+fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<WorkspaceConfig>> {
     if !flags.workspaces {
         return Ok(None);
     }
-    let address = socket.local_addr().map_err(|error| error.to_string())?;
+    let address = socket.local_addr()?;
     let (gates, runtime) = (flags.feature_gates.clone(), flags.runtime_config.clone());
-    let features = move |release| self::features(&gates, &runtime, release);
+    let features = move |release| Ok(self::features(&gates, &runtime, release)?);
     let egress = match flags.workspace_egress.as_slice() {
         [] if flags.bind_address.is_loopback() => Egress::All,
         // others than the users of this machine may own workspaces
@@ -287,9 +282,9 @@ fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<
 }
 
 /// The optional APIs and the feature gates.
-fn features(gates: &[String], runtime: &[String], release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
-    let gates = FeatureGates::parse(gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    let runtime = RuntimeConfig::parse(runtime, &gates).map_err(|error| format!("--runtime-config: {error}"))?;
+fn features(gates: &[String], runtime: &[String], release: Release) -> Result<(RuntimeConfig, FeatureGates)> {
+    let gates = FeatureGates::parse(gates, release).context("--feature-gates")?;
+    let runtime = RuntimeConfig::parse(runtime, &gates).context("--runtime-config")?;
     Ok((runtime, gates))
 }
 
@@ -300,7 +295,7 @@ fn announce(
     server: &Server,
     credentials: &Credentials,
     started: Instant,
-) -> Result<Value, String> {
+) -> Result<Value> {
     let address = server.address.ok_or("the server has no socket")?;
     let kubeconfig = credentials.write_kubeconfigs(url(address))?;
     let ready = flags.ready.say(address, &kubeconfig, started.elapsed())?;
@@ -325,7 +320,7 @@ fn earlier(flags: &Serve) -> Earlier {
 }
 
 /// The objects of `--from`.
-fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::Read>, String> {
+fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::Read>> {
     let judge = flags.report.then(|| Settings {
         releases: vec![release],
         feature_gates: flags.feature_gates.clone(),
@@ -334,16 +329,16 @@ fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::R
     });
     match flags.engine() {
         _ if flags.from.is_empty() => Ok(None),
-        Engine::Etcd => Err("--from: the objects of a source are kept in memory, not in etcd".to_owned()),
-        _ => captures::read(&flags.from, judge.as_ref()).map(Some).map_err(|why| format!("--from: {why}")),
+        Engine::Etcd => fail("--from: the objects of a source are kept in memory, not in etcd"),
+        _ => captures::read(&flags.from, judge.as_ref()).map(Some).context("--from"),
     }
 }
 
-fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
-    ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
+fn service_ranges(flags: &Serve) -> Result<ServiceRanges> {
+    Ok(ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())?)
 }
 
-fn requests(flags: &Serve, compatible_minor: u32) -> Result<RequestConfig, String> {
+fn requests(flags: &Serve, compatible_minor: u32) -> Result<RequestConfig> {
     let (read_only, mutating) = (flags.max_requests_inflight, flags.max_mutating_requests_inflight);
     let inflight_max = server::InFlightMax { read_only, mutating };
     let audit = Arc::new(flags.audit.audit()?);
@@ -377,7 +372,7 @@ async fn until_end(
     credentials: &Credentials,
     signals: &mut Signals,
     key: &mut Option<KeyToMake>,
-) -> Result<(), String> {
+) -> Result<()> {
     let ended = wait_for_end(&server, credentials, signals, key).await;
     stop(server).await;
     ended
@@ -390,7 +385,7 @@ async fn wait_for_end(
     credentials: &Credentials,
     signals: &mut Signals,
     key: &mut Option<KeyToMake>,
-) -> Result<(), String> {
+) -> Result<()> {
     // the start has read all files
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     look.reset();
@@ -413,7 +408,7 @@ async fn wait_for_end(
             () = wanted(key.as_ref()) => key.iter_mut().for_each(KeyToMake::make),
             why = server.failed() => {
                 tracing::error!(reason = why, "stopping");
-                return Err(why);
+                return fail(why);
             }
         }
     }
@@ -438,12 +433,12 @@ fn end_threads(runtime: tokio::runtime::Runtime, key: Option<KeyToMake>) {
 }
 
 /// The runtime of the server: a worker thread per core, with stacks for deeply nested values.
-fn threads() -> Result<tokio::runtime::Runtime, String> {
+fn threads() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(server::WORKER_STACK_BYTES)
         .build()
-        .map_err(|error| format!("cannot start threads: {error}"))
+        .context("cannot start threads")
 }
 
 /// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the new limit.
@@ -463,20 +458,20 @@ fn raise_descriptor_limit() -> u64 {
     limit.unwrap_or(u64::MAX)
 }
 
-fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> {
+fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>> {
     let parse = |text: &String| {
-        let wrong = |why: &str| format!("--service-address: {text:?}: {why}");
-        let (service, address) = text.split_once('=').ok_or_else(|| wrong("wanted NAMESPACE/NAME[:PORT]=HOST:PORT"))?;
+        let (service, address) = text.split_once('=').ok_or("wanted NAMESPACE/NAME[:PORT]=HOST:PORT")?;
         if service.matches('/').count() != 1 {
-            return Err(wrong("wanted NAMESPACE/NAME[:PORT] before the ="));
+            return fail("wanted NAMESPACE/NAME[:PORT] before the =");
         }
-        Ok((service.to_owned(), Address::parse(address).map_err(|why| wrong(&why))?))
+        Ok((service.to_owned(), Address::parse(address)?))
     };
-    flags.service_address.iter().map(parse).collect()
+    let about = |text: &String| format!("--service-address: {text:?}");
+    flags.service_address.iter().map(|text| parse(text).context(about(text))).collect()
 }
 
-fn controllers(flags: &Serve) -> Result<Controllers, String> {
-    let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
+fn controllers(flags: &Serve) -> Result<Controllers> {
+    let mut controllers = Controllers::parse(&flags.controllers).context("--controllers")?;
     // nothing may collect or expire what was captured, unless it is asked for
     match flags.from.is_empty() {
         true => controllers.event_ttl = flags.event_ttl,
@@ -487,9 +482,9 @@ fn controllers(flags: &Serve) -> Result<Controllers, String> {
     Ok(controllers)
 }
 
-fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, String> {
+fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage> {
     if flags.encryption_provider_config_automatic_reload && !flags.encryption.is_given() {
-        return Err("--encryption-provider-config-automatic-reload: needs --encryption-provider-config".to_owned());
+        return fail("--encryption-provider-config-automatic-reload: needs --encryption-provider-config");
     }
     let etcd = || {
         let form = if gates.has(server::Feature::Cbor) { CustomForm::Cbor } else { CustomForm::Json };
@@ -508,7 +503,7 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
             };
             let (durability, history_bytes) = (flags.durability, flags.history_bytes);
             let options = store::Options { durability, history_bytes, ..store::Options::default() };
-            let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
+            let store = store::Embedded::open(&flags.data_dir, &holder, options)?;
             Ok(server::Storage::own(Arc::new(store)))
         }
     }

@@ -1,6 +1,7 @@
 //! `pintle progress`: the sets of Progress objects that the program has.
 
 use clap::Args;
+use client::Result;
 
 use crate::logs;
 
@@ -12,7 +13,7 @@ pub struct ProgressTask {
 }
 
 /// Prints a set. Fails with a one-line message.
-pub fn print(task: &ProgressTask) -> Result<(), String> {
+pub fn print(task: &ProgressTask) -> Result<()> {
     match task.set.as_deref() {
         Some(name) => logs::print(server::progress_set(name).unwrap_or_default().as_bytes()),
         None => logs::print(server::progress_sets().map(|name| format!("{name}\n")).collect::<String>().as_bytes()),

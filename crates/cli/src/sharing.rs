@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
-use client::Access;
+use client::{Access, Context as _, Result, fail};
 use machinery::{Value, json};
 use tokio::sync::mpsc;
 
@@ -64,15 +64,15 @@ pub enum Role {
 
 impl SharingFlags {
     /// Takes the socket, if one is named. Fails with a one-line message.
-    pub fn role(&self, ends: &mpsc::Sender<&'static str>) -> Result<Role, String> {
+    pub fn role(&self, ends: &mpsc::Sender<&'static str>) -> Result<Role> {
         let Some(socket) = &self.exit_with_users else { return Ok(Role::Serves(None)) };
         Ok(Shared::take(socket, ends)?.map_or(Role::Superfluous, |shared| Role::Serves(Some(shared))))
     }
 }
 
 impl Shared {
-    fn take(socket: &Path, ends: &mpsc::Sender<&'static str>) -> Result<Option<Shared>, String> {
-        let failed = |error: std::io::Error| format!("--exit-with-users: {}: {error}", socket.display());
+    fn take(socket: &Path, ends: &mpsc::Sender<&'static str>) -> Result<Option<Shared>> {
+        let about = || format!("--exit-with-users: {}", socket.display());
         let lock_file = socket.with_extension("lock");
         for _ in 0..limits::SHARED_LOOKS {
             make_private(socket.parent().unwrap_or(Path::new("")))?;
@@ -80,23 +80,23 @@ impl Shared {
             let lock = match lock {
                 // a server that has just ended has removed the directory
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                lock => lock.map_err(failed)?,
+                lock => lock.context(about())?,
             };
             match lock.try_lock() {
                 Ok(()) if is_at(&lock, &lock_file) => {
                     let users = Arc::new(Users::default());
-                    listen(socket, &users, ends).map_err(failed)?;
+                    listen(socket, &users, ends).context(about())?;
                     let socket = socket.to_owned();
                     return Ok(Some(Shared { socket, lock_file, _lock: lock, users, directory: None }));
                 }
                 Ok(()) => continue,
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(error).context(about()),
                 // a connection would make this process a user
                 Err(TryLockError::WouldBlock) if socket.exists() => return Ok(None),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(limits::SHARED_LOOK),
             }
         }
-        Err(format!(
+        fail(format!(
             "--exit-with-users: {}: another server has the socket and accepts no connections",
             socket.display()
         ))
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Reports to the users that the server is ready. If there are none, the server ends after some seconds.
-    pub fn ready(&self, ready: &Value, ends: mpsc::Sender<&'static str>) -> Result<(), String> {
+    pub fn ready(&self, ready: &Value, ends: mpsc::Sender<&'static str>) -> Result<()> {
         let access = Access::read(Path::new(ready.str_at(&["kubeconfig"])))?;
         let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
         let mut line = ready.clone();
@@ -191,18 +191,16 @@ impl Users {
 }
 
 /// Creates a directory that only this user can read, or checks that an existing one is private.
-fn make_private(directory: &Path) -> Result<(), String> {
+fn make_private(directory: &Path) -> Result<()> {
     if directory.as_os_str().is_empty() {
         return Ok(());
     }
-    let failed = |why: &str| format!("--exit-with-users: {}: {why}", directory.display());
-    match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory) {
-        Ok(()) => {}
-        Err(error) => return Err(failed(&error.to_string())),
-    }
+    let about = format!("--exit-with-users: {}", directory.display());
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).context(&about)?;
     let Ok(found) = std::fs::symlink_metadata(directory) else { return Ok(()) };
     let is_private = found.is_dir() && found.mode() & 0o077 == 0 && found.uid() == rustix::process::getuid().as_raw();
-    if is_private { Ok(()) } else { Err(failed("the directory is not one that only this user can read and write")) }
+    let why = "the directory is not one that only this user can read and write";
+    if is_private { Ok(()) } else { fail(why).context(about) }
 }
 
 /// Whether a path still leads to this open file.
@@ -293,7 +291,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let (sender, _ends) = mpsc::channel(3);
-        let why = Shared::take(&directory.path().join("a.sock"), &sender).map(|_| ()).unwrap_err();
+        let why = Shared::take(&directory.path().join("a.sock"), &sender).map(|_| ()).unwrap_err().to_string();
         assert!(why.ends_with("the directory is not one that only this user can read and write"), "{why}");
     }
 }

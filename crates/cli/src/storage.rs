@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use machinery::{Value, json};
 
-use client::{JsonClient, Method};
+use client::{JsonClient, Method, Result, fail};
 
 use crate::count::{are, counted};
 use crate::flags::Storage;
@@ -19,7 +19,7 @@ use crate::runtime::block_on;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Runs the migration and prints its progress line by line. Fails with a one-line message.
-pub fn run(task: &Storage) -> Result<(), String> {
+pub fn run(task: &Storage) -> Result<()> {
     block_on(async {
         let (names, all, dry_run, kubeconfigs) = match task {
             Storage::Migrate { names, all, dry_run, server } => (names, *all, *dry_run, server.kubeconfigs()),
@@ -41,20 +41,20 @@ pub fn run(task: &Storage) -> Result<(), String> {
         }
         match failed {
             0 => Ok(()),
-            _ => Err(format!("{failed} of {} {} not migrated", counted(chosen.len(), "resource"), are(failed))),
+            _ => fail(format!("{failed} of {} {} not migrated", counted(chosen.len(), "resource"), are(failed))),
         }
     })
 }
 
 /// The CRDs with the given names or groups.
-async fn chosen(client: &mut JsonClient, names: &[String], all: bool) -> Result<Vec<Value>, String> {
+async fn chosen(client: &mut JsonClient, names: &[String], all: bool) -> Result<Vec<Value>> {
     let list = client.get(DEFINITIONS).await?.ok()?;
     let definitions = list.items_at(&["items"]);
     let is = |definition: &Value, name: &str| {
         definition.str_at(&["metadata", "name"]) == name || definition.str_at(&["spec", "group"]) == name
     };
     if let Some(name) = names.iter().find(|name| !definitions.iter().any(|definition| is(definition, name))) {
-        return Err(format!("there is no CustomResourceDefinition {name}, and none of group {name}"));
+        return fail(format!("there is no CustomResourceDefinition {name}, and none of group {name}"));
     }
     let named = |definition: &&Value| all || names.iter().any(|name| is(definition, name));
     Ok(definitions.iter().filter(named).cloned().collect())
@@ -103,14 +103,14 @@ impl<'a> Plan<'a> {
 }
 
 /// Rewrites all objects of a CRD and reduces its list of stored versions.
-async fn migrate(kubeconfigs: &[PathBuf], client: &mut JsonClient, definition: &Value) -> Result<(), String> {
+async fn migrate(kubeconfigs: &[PathBuf], client: &mut JsonClient, definition: &Value) -> Result<()> {
     let plan = Plan::of(definition);
     if plan.is_done() {
         say(&plan.describe());
         return Ok(());
     }
     if plan.deleting {
-        return Err("it is being deleted with its objects".to_owned());
+        return fail("it is being deleted with its objects");
     }
     let version = plan.served.ok_or("none of its versions is served, so its objects cannot be written")?;
     let names = definition.at(&["status", "acceptedNames"]).unwrap_or(&Value::Null);
@@ -120,7 +120,7 @@ async fn migrate(kubeconfigs: &[PathBuf], client: &mut JsonClient, definition: &
     let storage = plan.storage;
     if counts.refused > 0 {
         let them = counted(counts.refused, "object");
-        return Err(format!(
+        return fail(format!(
             "{them} {} refused, so status.storedVersions stays {}",
             are(counts.refused),
             plan.stored.join(", ")
@@ -133,13 +133,13 @@ async fn migrate(kubeconfigs: &[PathBuf], client: &mut JsonClient, definition: &
 }
 
 /// Sets `status.storedVersions` to the storage version, if the CRD has not changed meanwhile.
-async fn shrink(client: &mut JsonClient, definition: &Value, storage: &str) -> Result<(), String> {
+async fn shrink(client: &mut JsonClient, definition: &Value, storage: &str) -> Result<()> {
     let path = format!("{DEFINITIONS}/{}", definition.str_at(&["metadata", "name"]));
     for _ in 0..limits::WRITE_ATTEMPTS {
         let now = client.get(&path).await?.ok()?;
         for key in ["uid", "generation"] {
             if now.at(&["metadata", key]) != definition.at(&["metadata", key]) {
-                return Err("the CustomResourceDefinition has been changed meanwhile; try again".to_owned());
+                return fail("the CustomResourceDefinition has been changed meanwhile; try again");
             }
         }
         let patch =
@@ -150,7 +150,7 @@ async fn shrink(client: &mut JsonClient, definition: &Value, storage: &str) -> R
             return Ok(());
         }
     }
-    Err("every attempt to update status.storedVersions conflicted with another write; try again".to_owned())
+    fail("every attempt to update status.storedVersions conflicted with another write; try again")
 }
 
 /// A resource that the server itself stores.
@@ -162,11 +162,11 @@ struct Stored {
 }
 
 /// Rewrites the objects of the given resources, or of all, and prints a line for each.
-async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String> {
+async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<()> {
     let mut client = JsonClient::connect(kubeconfigs).await?;
     let mut resources = stored_resources(&mut client).await?;
     if let Some(name) = names.iter().find(|name| !resources.iter().any(|stored| stored.name == **name)) {
-        return Err(format!("there is no resource {name}; wanted PLURAL or PLURAL.GROUP, such as secrets"));
+        return fail(format!("there is no resource {name}; wanted PLURAL or PLURAL.GROUP, such as secrets"));
     }
     resources.retain(|stored| names.is_empty() || names.contains(&stored.name));
     let (mut written, mut refused) = (0, 0);
@@ -183,7 +183,7 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
     needing_keys.iter().for_each(|line| say(line));
     if !needing_keys.is_empty() {
         let count = needing_keys.len();
-        return Err(format!(
+        return fail(format!(
             "keep the former keys: {count} {} of workspaces still {} them",
             if count == 1 { "part" } else { "parts" },
             if count == 1 { "needs" } else { "need" }
@@ -196,7 +196,7 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
         }
         _ => {
             let objects = counted(refused, "object");
-            return Err(format!(
+            return fail(format!(
                 "{objects} {} refused; run the command again once the reasons are removed",
                 are(refused)
             ));
@@ -206,7 +206,7 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
 }
 
 /// The resources whose objects can be listed and patched, each in one version, without those of aggregated API servers.
-async fn stored_resources(client: &mut JsonClient) -> Result<Vec<Stored>, String> {
+async fn stored_resources(client: &mut JsonClient) -> Result<Vec<Stored>> {
     let services = client.get("/apis/apiregistration.k8s.io/v1/apiservices").await?.ok()?;
     let remote: BTreeSet<&str> = services
         .items_at(&["items"])

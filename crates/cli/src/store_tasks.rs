@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use client::{Result, fail};
 use machinery::json;
 use server::{Layout, transfer};
 use store::{Salvaged, SalvagedBranch, Snapshot, Summary};
@@ -14,7 +15,7 @@ use crate::values::TextOrJson;
 use crate::{backups, limits, logs};
 
 /// Runs the task and prints its result. Fails with a one-line message.
-pub fn run(task: &Store) -> Result<(), String> {
+pub fn run(task: &Store) -> Result<()> {
     match task {
         Store::Check { place, backup, salvage: Some(file), workspace, encryption, .. } => {
             salvage(&Checked::of(&place.data_dir, backup.as_deref()), file, workspace.as_deref(), encryption)
@@ -47,12 +48,12 @@ impl<'a> Checked<'a> {
 }
 
 /// Verifies a data directory or a backup. The error is one line: the first corruption.
-fn check(checked: &Checked<'_>, form: TextOrJson) -> Result<(), String> {
+fn check(checked: &Checked<'_>, form: TextOrJson) -> Result<()> {
     let summary = match checked {
         Checked::Directory(directory) => store::check(directory),
         Checked::Backup(file) => store::check_backup(file),
     };
-    let summary = summary.map_err(|error| error.to_string())?;
+    let summary = summary?;
     let Summary { objects, branches, revision, compacted, torn, stopped } = summary;
     let in_order = stopped == Some(revision) && !torn;
     let text = match form {
@@ -97,7 +98,7 @@ impl Workspaces {
         Workspaces(all)
     }
 
-    fn snapshot(&self, name: &str) -> Result<Snapshot, String> {
+    fn snapshot(&self, name: &str) -> Result<Snapshot> {
         let found = self.0.iter().find(|(known, _)| known == name && !name.is_empty());
         let (_, branch) = found.ok_or_else(|| format!("no workspace {name:?} is found"))?;
         let branch = branch.as_ref().ok_or_else(|| format!("no objects of the workspace {name:?} are found"))?;
@@ -123,19 +124,14 @@ impl Workspaces {
 }
 
 /// Exports what can be read from a damaged data directory or backup, and names what cannot. Fails with a one-line message.
-fn salvage(
-    checked: &Checked<'_>,
-    file: &Path,
-    workspace: Option<&str>,
-    encryption: &EncryptionFlags,
-) -> Result<(), String> {
+fn salvage(checked: &Checked<'_>, file: &Path, workspace: Option<&str>, encryption: &EncryptionFlags) -> Result<()> {
     refuse_existing(file)?;
     let layout = encryption.to_layout(Layout::own())?;
     let (salvaged, what) = match checked {
         Checked::Directory(directory) => (store::salvage(directory), format!("data directory {}", directory.display())),
         Checked::Backup(backup) => (store::salvage_backup(backup), format!("backup {}", backup.display())),
     };
-    let salvaged = salvaged.map_err(|error| error.to_string())?;
+    let salvaged = salvaged?;
     let workspaces = Workspaces::of(&salvaged, &layout);
     let Salvaged { snapshot, mut losses, more, .. } = salvaged;
     let snapshot = match workspace {
@@ -158,7 +154,7 @@ fn salvage(
     logs::print_error(&held);
     match lost {
         0 => Ok(()),
-        _ => Err(format!(
+        _ => fail(format!(
             "{what} is corrupt: {lost} losses are named above; of an object whose last change is lost, the file has an earlier \
              state, if any"
         )),

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use client::Result;
 use machinery::Release;
 use offline::engine::Options;
 use offline::suites::{self, Results, Selection, SuiteReport, Task};
 
 use crate::logs;
-use crate::values::release;
+use crate::values::{release, words};
 
 #[derive(Args)]
 pub struct Test {
@@ -54,17 +55,12 @@ pub struct Test {
     pub schema: bool,
 
     /// The form of the report.
-    #[arg(short, long, value_enum, default_value = "text")]
-    pub output: SuiteForm,
+    #[arg(short, long, value_parser = words(&FORMS), default_value = "text")]
+    pub output: SuiteReport,
 }
 
-/// The forms of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SuiteForm {
-    Text,
-    Json,
-    Junit,
-}
+const FORMS: [(&str, SuiteReport); 3] =
+    [("text", SuiteReport::Text), ("json", SuiteReport::Json), ("junit", SuiteReport::Junit)];
 
 /// Runs the command. What could not be done is printed to stderr.
 pub fn run(task: &Test) -> ExitCode {
@@ -89,7 +85,7 @@ fn is_covered(task: &Test, results: &Results) -> bool {
     found >= wanted
 }
 
-fn tested(task: &Test) -> Result<Results, String> {
+fn tested(task: &Test) -> Result<Results> {
     if task.schema {
         logs::print(suites::SCHEMA.as_bytes())?;
         return Ok(Results::default());
@@ -105,11 +101,6 @@ fn tested(task: &Test) -> Result<Results, String> {
         selection: Selection::new(task.run.as_deref(), task.skip.as_deref())?,
         options,
     })?;
-    let form = match task.output {
-        SuiteForm::Text => SuiteReport::Text,
-        SuiteForm::Json => SuiteReport::Json,
-        SuiteForm::Junit => SuiteReport::Junit,
-    };
-    logs::print(suites::print(&results, form).as_bytes())?;
+    logs::print(suites::print(&results, task.output).as_bytes())?;
     Ok(results)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use client::Result;
 use server::TracingConfiguration;
 
 use crate::files;
@@ -17,10 +18,12 @@ pub struct TracingFlags {
 
 impl TracingFlags {
     /// The error is one line that names the flag.
-    pub fn configuration(&self) -> Result<Option<TracingConfiguration>, String> {
+    pub fn configuration(&self) -> Result<Option<TracingConfiguration>> {
         let path = self.tracing_config_file.as_deref();
         path.map(|path| {
-            files::parse("--tracing-config-file", path, |content| TracingConfiguration::parse(&files::decode(content)?))
+            files::parse("--tracing-config-file", path, |content| {
+                Ok(TracingConfiguration::parse(&files::decode(content)?)?)
+            })
         })
         .transpose()
     }

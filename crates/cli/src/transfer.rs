@@ -1,10 +1,12 @@
 //! `pintle export` and `pintle import`, which move objects from one storage engine to another.
 
+use std::fs::File;
 use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use client::{Context as _, Result, fail};
 use machinery::selector::LabelSelector;
 use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, Progress, TransferProgress};
 use server::{Layout, Storage};
@@ -13,11 +15,11 @@ use store::BeforeImport;
 use crate::count::{are, counted};
 use crate::encryption::EncryptionFlags;
 use crate::etcd_flags::Etcd;
-use crate::files::cannot;
 use crate::place::Place;
 use crate::progress::Meter;
 use crate::runtime::single;
 use crate::scratch::Scratch;
+use crate::values::words;
 use crate::{etcd, logs};
 
 /// The file name that stands for stdin and stdout.
@@ -48,8 +50,8 @@ pub struct Import {
 
     /// What to do if the store has objects: fail, skip those that exist, or replace those that differ. To continue an
     /// interrupted import, run it again with skip.
-    #[arg(long, value_enum, default_value = "fail")]
-    pub conflict: ConflictFlag,
+    #[arg(long, value_parser = words(&CONFLICTS), default_value = "fail")]
+    pub conflict: Conflict,
 
     #[command(flatten)]
     pub target: StoreFlags,
@@ -71,13 +73,8 @@ pub struct StoreFlags {
     pub encryption: EncryptionFlags,
 }
 
-/// The value of `--conflict`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ConflictFlag {
-    Fail,
-    Skip,
-    Replace,
-}
+const CONFLICTS: [(&str, Conflict); 3] =
+    [("fail", Conflict::Fail), ("skip", Conflict::Skip), ("replace", Conflict::Replace)];
 
 /// Selection of objects, which must match all of the flags.
 #[derive(Args)]
@@ -87,7 +84,7 @@ pub struct SelectionFlags {
     namespace: Vec<String>,
 
     /// Only objects with these labels, such as app=web,tier!=test.
-    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector)]
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = LabelSelector::parse)]
     selector: Option<LabelSelector>,
 
     /// Only these resources, comma separated: configmaps, cm, crontabs.stable.example.com.
@@ -105,61 +102,56 @@ impl SelectionFlags {
     }
 }
 
-fn namespace(text: &str) -> Result<String, String> {
+fn namespace(text: &str) -> Result<String, &'static str> {
     match machinery::names::dns1123_label(text).is_empty() {
         true => Ok(text.to_owned()),
-        false => Err("it is not the name of a namespace".to_owned()),
+        false => Err("it is not the name of a namespace"),
     }
 }
 
-fn selector(text: &str) -> Result<LabelSelector, String> {
-    LabelSelector::parse(text)
-}
-
 /// A plural, singular or short name, with or without a dot and the group.
-fn resource(text: &str) -> Result<String, String> {
-    let is_name = machinery::names::dns1123_subdomain(text).is_empty();
-    if is_name {
-        Ok(text.to_owned())
-    } else {
-        Err("wanted a resource or its short name in lower case, such as configmaps, cm or crontabs.stable.example.com"
-            .to_owned())
+fn resource(text: &str) -> Result<String, &'static str> {
+    match machinery::names::dns1123_subdomain(text).is_empty() {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "wanted a resource or its short name in lower case, such as configmaps, cm or crontabs.stable.example.com",
+        ),
     }
 }
 
 /// Writes the chosen objects to stdout, or to a file that appears only when it is complete.
-pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<TransferProgress, String> {
+pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<TransferProgress> {
     let mut meter = Meter::start("exported");
     let mut progress = |done| meter.show(done);
     if file == Path::new(STANDARD) {
         // not flushed here: `transfer::export` does it last, and reports its error
         let mut out = BufWriter::new(std::io::stdout().lock());
-        return transfer::export(chosen, layout, &mut out, &mut progress).map_err(|why| format!("stdout: {why}"));
+        return transfer::export(chosen, layout, &mut out, &mut progress).context("stdout");
     }
     let shown = file.display();
     let scratch = Scratch::beside(file);
     let mut out = BufWriter::new(scratch.create()?);
-    let done = transfer::export(chosen, layout, &mut out, &mut progress).map_err(|why| format!("{shown}: {why}"))?;
+    let done = transfer::export(chosen, layout, &mut out, &mut progress).context(shown)?;
     let synced = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-    synced.map_err(cannot("write", file))?;
+    synced.cannot("write", file)?;
     scratch.publish(file)?;
     Ok(done)
 }
 
 /// Fails if the file exists. Commands check this first, since reading a store may take minutes.
-pub fn refuse_existing(file: &Path) -> Result<(), String> {
+pub fn refuse_existing(file: &Path) -> Result<()> {
     match file != Path::new(STANDARD) && file.exists() {
-        true => Err(format!("{}: the file exists already; remove it or name another one", file.display())),
+        true => fail(format!("{}: the file exists already; remove it or name another one", file.display())),
         false => Ok(()),
     }
 }
 
 /// Writes the file and prints a summary. Fails with a one-line message.
-pub fn export(task: &Export) -> Result<(), String> {
+pub fn export(task: &Export) -> Result<()> {
     refuse_existing(&task.file)?;
     let StoreFlags { place, etcd, encryption } = &task.target;
     let (content, layout) = match etcd.etcd_servers.is_empty() {
-        true => (store::content(&place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
+        true => (store::content(&place.data_dir)?, Layout::own()),
         false => {
             let latest = single()?.block_on(etcd::latest(etcd))?;
             (latest.into(), etcd::storage(etcd, None)?.layout)
@@ -182,26 +174,22 @@ const INTERRUPTED: &str =
     "the import is interrupted; objects that it has written stay: to continue, run it again with --conflict skip";
 
 /// Imports the file and prints a summary. Fails with a one-line message.
-pub fn import(task: &Import) -> Result<(), String> {
+pub fn import(task: &Import) -> Result<()> {
     let shown = task.file.display();
-    let failed = cannot("read", &task.file);
     let mut file = vec![];
-    match task.file == Path::new(STANDARD) {
-        true => drop(std::io::stdin().lock().read_to_end(&mut file).map_err(failed)?),
-        false => file = std::fs::read(&task.file).map_err(failed)?,
-    }
+    let read = match task.file == Path::new(STANDARD) {
+        true => std::io::stdin().lock().read_to_end(&mut file),
+        false => File::open(&task.file).and_then(|mut opened| opened.read_to_end(&mut file)),
+    };
+    read.cannot("read", &task.file)?;
     let StoreFlags { place, etcd, encryption } = &task.target;
     let to_etcd = !etcd.etcd_servers.is_empty();
     let layout = if to_etcd { etcd::storage(etcd, None)?.layout } else { Layout::own() };
     // the file and the flags are checked before a data directory is created
     let layout = encryption.to_layout(layout)?;
-    let checked = checked(&file, &layout, &task.selection.selection()).map_err(|why| format!("{shown}: {why}"))?;
+    let checked = checked(&file, &layout, &task.selection.selection()).context(shown)?;
     drop(file);
-    let conflict = match task.conflict {
-        ConflictFlag::Fail => Conflict::Fail,
-        ConflictFlag::Skip => Conflict::Skip,
-        ConflictFlag::Replace => Conflict::Replace,
-    };
+    let conflict = task.conflict;
     let mut meter = Meter::start("imported");
     let mut progress = |done| meter.show(done);
     let imported = single()?.block_on(async {
@@ -223,10 +211,10 @@ async fn until_interrupted(
     storage: &Storage,
     conflict: Conflict,
     progress: Progress<'_>,
-) -> Result<Imported, String> {
+) -> Result<Imported> {
     tokio::select! {
-        imported = transfer::import(checked, storage, conflict, progress) => imported,
-        _ = tokio::signal::ctrl_c() => Err(INTERRUPTED.to_owned()),
+        imported = transfer::import(checked, storage, conflict, progress) => Ok(imported?),
+        _ = tokio::signal::ctrl_c() => fail(INTERRUPTED),
     }
 }
 
@@ -237,16 +225,15 @@ async fn import_into(
     layout: Layout,
     conflict: Conflict,
     progress: Progress<'_>,
-) -> Result<Imported, String> {
+) -> Result<Imported> {
     let holder = format!("pintle import with process id {}", std::process::id());
-    let opened = store::Embedded::open_for_import(directory, &holder, store::Options::default());
-    let (store, before) = opened.map_err(|error| error.to_string())?;
+    let (store, before) = store::Embedded::open_for_import(directory, &holder, store::Options::default())?;
     let store: Arc<dyn store::Store> = Arc::new(store);
     let head = store.head().await;
     let imported = until_interrupted(checked, &Storage { store: store.clone(), layout }, conflict, progress).await;
     let is_unchanged = before == BeforeImport::Store && store.head().await == head;
     if imported.is_ok() || is_unchanged {
-        store::finish_import(directory).map_err(|error| error.to_string())?;
+        store::finish_import(directory)?;
     }
     imported
 }
@@ -258,9 +245,9 @@ async fn import_into_etcd(
     layout: Layout,
     conflict: Conflict,
     progress: Progress<'_>,
-) -> Result<Imported, String> {
+) -> Result<Imported> {
     let store = Arc::new(etcd::open(flags, None)?);
-    let mark = store.begin_import().await.map_err(|error| error.to_string())?;
+    let mark = store.begin_import().await?;
     // the revision does not show whether the import has written: others write to etcd, too
     let mut has_written = false;
     let mut progress = |done| {
@@ -270,15 +257,15 @@ async fn import_into_etcd(
     let storage = Storage { store: store.clone(), layout };
     let imported = until_interrupted(checked, &storage, conflict, &mut progress).await;
     if imported.is_ok() || mark.before == BeforeImport::Store && !has_written {
-        store.finish_import(&mark).await.map_err(|error| error.to_string())?;
+        store.finish_import(&mark).await?;
     }
     imported
 }
 
 /// Checks the whole file before anything is written.
-fn checked(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked, String> {
+fn checked(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked> {
     let mut meter = Meter::start("checked");
-    transfer::check(file, layout, selection, &mut |done| meter.show(done))
+    Ok(transfer::check(file, layout, selection, &mut |done| meter.show(done))?)
 }
 
 /// The summary of an import.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::clock;
 use clap::{Args, ValueEnum};
+use client::{Result, fail};
 use offline::findings::escapes::xml;
 use trials::trial::{
     Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, quoted, repetition, trial,
@@ -110,17 +111,14 @@ enum FailOn {
     NotTried,
 }
 
-/// The exit status of a trial that could not run.
-pub const INCOMPLETE: u8 = 2;
-
 /// Runs the trial. Fails with a one-line message if it cannot run.
-pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
+pub fn run(task: &TrialTask) -> Result<ExitCode> {
     let scenario = scenario(task)?;
     let options =
         Options { quiet: task.quiet, timeout: task.timeout, parallel: task.parallel, cells: task.cell.clone() };
     let mut meter = TrialMeter::default();
     let mut progress = |progress| meter.show(&progress);
-    let tried = async { trial(&scenario, &options, &mut progress).await.map_err(|error| error.to_string()) };
+    let tried = async { Ok(trial(&scenario, &options, &mut progress).await?) };
     let outcome = block_on(until_signalled(tried))?;
     let (elapsed, clean) = (outcome.elapsed.as_secs(), outcome.clean.as_secs_f64());
     logs::print_error(&format!("{elapsed} s; a run without faults takes {clean:.1} s"));
@@ -166,7 +164,7 @@ fn junit(outcome: &Outcome, command: &str) -> String {
 }
 
 /// The scenario of a file and of the flags.
-fn scenario(task: &TrialTask) -> Result<Scenario, String> {
+fn scenario(task: &TrialTask) -> Result<Scenario> {
     let mut scenario = task.file.as_deref().map_or_else(|| Ok(Scenario::default()), Scenario::read)?;
     if let Some(start) = &task.start {
         scenario.start.clone_from(start);
@@ -189,10 +187,10 @@ fn scenario(task: &TrialTask) -> Result<Scenario, String> {
     scenario.seed = task.seed.or(scenario.seed);
     scenario.budget = task.budget.or(scenario.budget).or(Some(limits::TRIAL_BUDGET));
     if scenario.start.trim().is_empty() {
-        return Err("nothing is started: give --start, or a file with the field start".to_owned());
+        return fail("nothing is started: give --start, or a file with the field start");
     }
     if scenario.steps.is_empty() {
-        return Err("nothing happens: give --steps, or a file with the field steps".to_owned());
+        return fail("nothing happens: give --steps, or a file with the field steps");
     }
     Ok(scenario)
 }

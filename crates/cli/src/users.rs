@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use client::{Context as _, Result, fail};
 
-use crate::files::{FileError, cannot};
 use crate::kubeconfig::{ADMIN_FILE, Entries, Kubeconfig};
 use crate::place::{CertificatePlace, listed_kubeconfigs};
 use crate::values::{context_name, server_url, subject, user_lifetime};
@@ -54,7 +54,7 @@ pub struct KubeconfigFlags {
 }
 
 /// Creates it. Fails with a one-line message.
-pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
+pub fn create(task: &KubeconfigFlags) -> Result<()> {
     let directory = task.place.directory();
     let authority = directory.authority()?.ok_or_else(|| {
         format!("{} has no certificate authority: pintle serve creates it at its first start", directory.path.display())
@@ -64,7 +64,7 @@ pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
         None => server_of_admin(task)?,
     };
     let credentials = certificates::client(&task.name, &task.group, task.ttl, &authority)
-        .map_err(|error| format!("cannot make a certificate for {:?}: {error}", task.name))?;
+        .context(format_args!("cannot make a certificate for {:?}", task.name))?;
     let context = task.context.clone().unwrap_or_else(|| format!("{}@pintle", task.name));
     let entries = Entries { user: context.clone(), context };
     let mut target = if task.merge { Some(MergeTarget::find(&entries, task.replace)?) } else { None };
@@ -95,7 +95,7 @@ impl MergeTarget {
     /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: the one with the context, else the first one
     /// that exists, else the last one. The error is one line; an existing entry that may not be replaced is an error
     /// too.
-    fn find(entries: &Entries, replace: bool) -> Result<MergeTarget, String> {
+    fn find(entries: &Entries, replace: bool) -> Result<MergeTarget> {
         let home = || std::env::var_os("HOME").map(|home| vec![PathBuf::from(home).join(".kube/config")]);
         let paths = listed_kubeconfigs().or_else(home).ok_or("--merge: neither KUBECONFIG nor HOME is set")?;
         let mut found = vec![];
@@ -109,7 +109,7 @@ impl MergeTarget {
         if let (Some(at), false) = (taken, replace) {
             let (path, kubeconfig) = &found[at];
             let what = kubeconfig.taken(entries).unwrap_or_default();
-            return Err(format!(
+            return fail(format!(
                 "{} has {what} already: replace it with --replace, or choose another name with --context",
                 path.display()
             ));
@@ -121,18 +121,18 @@ impl MergeTarget {
         Ok(MergeTarget { path, kubeconfig, has_current_context })
     }
 
-    fn write(&self) -> Result<(), FileError> {
+    fn write(&self) -> Result<()> {
         if let Some(parent) = self.path.parent() {
-            std::fs::create_dir_all(parent).map_err(cannot("create", parent))?;
+            std::fs::create_dir_all(parent).cannot("create", parent)?;
         }
         self.kubeconfig.write(&self.path, 0o600)
     }
 }
 
 /// The server of the administrator's kubeconfig.
-fn server_of_admin(task: &KubeconfigFlags) -> Result<String, String> {
+fn server_of_admin(task: &KubeconfigFlags) -> Result<String> {
     let path = task.place.place.data_dir.join(ADMIN_FILE);
     let kubeconfig = Kubeconfig::read(&path)?;
     let server = kubeconfig.as_ref().and_then(Kubeconfig::server).map(str::to_owned);
-    server.ok_or_else(|| format!("{} names no server; give one with --server https://HOST:PORT", path.display()))
+    Ok(server.ok_or_else(|| format!("{} names no server; give one with --server https://HOST:PORT", path.display()))?)
 }

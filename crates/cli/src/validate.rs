@@ -3,13 +3,14 @@
 use std::io::BufWriter;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use client::{Result, fail};
 use offline::findings::{Colours, Detail, Form, Style};
 use offline::validate::{Empty, Others, Outcome, Settings};
 use server::Release;
 
 use crate::logs;
-use crate::values::release;
+use crate::values::{release, words};
 
 /// The exit status if something is wrong with an object, and if an input could not be read.
 const FINDINGS: u8 = 1;
@@ -70,8 +71,8 @@ pub struct Validate {
     pub runtime_config: Vec<String>,
 
     /// The form of the report.
-    #[arg(short, long, value_enum, default_value = "text")]
-    pub output: Output,
+    #[arg(short, long, value_parser = words(&FORMS), default_value = "text")]
+    pub output: Form,
 
     /// Print the numbers of errors and warnings instead of the findings. Only with the form text.
     #[arg(long, conflicts_with = "quiet")]
@@ -84,45 +85,32 @@ pub struct Validate {
 
 impl Validate {
     /// The form of the report. Fails with a one-line message.
-    fn style(&self) -> Result<Style, String> {
+    fn style(&self) -> Result<Style> {
         let detail = match (self.quiet, self.summary) {
             (true, _) => Detail::Errors,
             (_, true) => Detail::Numbers,
             _ => Detail::Everything,
         };
-        let form = self.output.form();
+        let form = self.output;
         if detail != Detail::Everything && form != Form::Text {
-            return Err("--summary and --quiet are for -o text".to_owned());
+            return fail("--summary and --quiet are for -o text");
         }
         Ok(Style { form, detail, colours: if logs::has_colours() { Colours::On } else { Colours::Off } })
     }
 }
 
-/// The form of a report.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Output {
-    Text,
-    Json,
-    Junit,
-    Sarif,
-    Github,
-}
-
-impl Output {
-    fn form(self) -> Form {
-        match self {
-            Output::Text => Form::Text,
-            Output::Json => Form::Json,
-            Output::Junit => Form::Junit,
-            Output::Sarif => Form::Sarif,
-            Output::Github => Form::Github,
-        }
-    }
-}
+/// The forms of a report.
+const FORMS: [(&str, Form); 5] = [
+    ("text", Form::Text),
+    ("json", Form::Json),
+    ("junit", Form::Junit),
+    ("sarif", Form::Sarif),
+    ("github", Form::Github),
+];
 
 /// Checks the inputs and prints the report. The exit status is 0 if all objects are good, 1 if not, and 2 if an input could not
 /// be read. The error is one line: nothing could be checked.
-pub fn run(task: &Validate) -> Result<ExitCode, String> {
+pub fn run(task: &Validate) -> Result<ExitCode> {
     let settings = Settings {
         inputs: task.inputs.clone(),
         crds: task.crds.clone(),

@@ -1,6 +1,8 @@
 //! Parsers of flag values.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use machinery::Value;
 
 use crate::limits;
 
@@ -9,6 +11,23 @@ use crate::limits;
 pub enum TextOrJson {
     Text,
     Json,
+}
+
+impl TextOrJson {
+    /// Prints a list of the API, as it is or as a table with a row for each object.
+    pub fn list(self, list: &Value, header: &str, row: impl Fn(&Value) -> String) -> String {
+        if self == TextOrJson::Json {
+            return list.to_json() + "\n";
+        }
+        let rows = list.items_at(&["items"]).iter().map(row);
+        std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+}
+
+/// A parser of words, each with the value that it stands for.
+pub fn words<T: Copy + Send + Sync>(rows: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let parser = PossibleValuesParser::new(rows.iter().map(|(word, _)| *word));
+    parser.try_map(move |given| rows.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or("unknown"))
 }
 
 /// Parses a duration in Go's format, such as `1m30s`; only 0 may have no unit.

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use client::{Result, fail};
+
 use crate::etcd_flags::Etcd;
 
-fn unavailable<T>() -> Result<T, String> {
-    Err("this binary was built without etcd; build it with the cargo feature \"etcd\", or use --storage embedded"
-        .to_owned())
+fn unavailable<T>() -> Result<T> {
+    fail("this binary was built without etcd; build it with the cargo feature \"etcd\", or use --storage embedded")
 }
 
 /// Options of a server; other commands have none.
@@ -18,10 +19,10 @@ pub struct Server<'a> {
     pub form: server::CustomForm,
 }
 
-pub async fn latest(_flags: &Etcd) -> Result<store::Snapshot, String> {
+pub async fn latest(_flags: &Etcd) -> Result<store::Snapshot> {
     unavailable()
 }
 
-pub fn storage(_flags: &Etcd, _server: Option<&Server>) -> Result<server::Storage, String> {
+pub fn storage(_flags: &Etcd, _server: Option<&Server>) -> Result<server::Storage> {
     unavailable()
 }

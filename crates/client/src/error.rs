@@ -81,21 +81,3 @@ pub enum SettingsError {
     #[error(transparent)]
     Versions(#[from] rustls::Error),
 }
-
-impl From<AccessError> for String {
-    fn from(error: AccessError) -> String {
-        error.to_string()
-    }
-}
-
-impl From<Error> for String {
-    fn from(error: Error) -> String {
-        error.to_string()
-    }
-}
-
-impl From<SettingsError> for String {
-    fn from(error: SettingsError) -> String {
-        error.to_string()
-    }
-}

@@ -20,17 +20,21 @@ impl CapturedLogs for Logs {
         };
         let [namespace, pod, container] = [log.namespace, log.pod, log.container].map(str::to_owned);
         let log = self.0.get(&LogKey { namespace, pod, container, run })?;
-        Some(log.read().map_err(String::from))
+        Some(log.read().map_err(|error| error.to_string()))
     }
 }
 
 /// Reads sources, and makes something of them. Fails with a one-line message if one of the sources has nothing to serve.
-pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, String> + Send) -> Result<T, String> {
+pub fn read<T: Send, E: From<String> + Send>(
+    from: &[String],
+    then: impl FnOnce(Plan) -> Result<T, E> + Send,
+) -> Result<T, E> {
     // objects may be nested more deeply than the stack of the first thread allows
     let reader = std::thread::Builder::new().stack_size(server::WORKER_STACK_BYTES);
     std::thread::scope(|scope| {
         let read = || {
-            let captures = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>()?;
+            let captures = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>();
+            let captures = captures.map_err(|error| error.to_string())?;
             let mut plan = sources::plan(captures, &known);
             for planned in plan.objects.iter_mut().filter(|planned| planned.origin == Origin::Written) {
                 planned.object.edit(transfer::set_defaults);
@@ -39,7 +43,7 @@ pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, Strin
         };
         let reading = reader.spawn_scoped(scope, read);
         let reading = reading.map_err(|error| format!("cannot start a thread: {error}"))?;
-        reading.join().unwrap_or_else(|_| Err("the sources cannot be read".to_owned()))
+        reading.join().unwrap_or_else(|_| Err("the sources cannot be read".to_owned().into()))
     })
 }
 

@@ -144,7 +144,7 @@ async fn start(wanted: Wanted, port: Option<u16>) -> Result<Started, String> {
     let capture = match wanted.sources.as_slice() {
         [] => None,
         sources => {
-            let mut plan = base::task::blocking(|| captures::read(sources, Ok))?;
+            let mut plan = base::task::blocking(|| captures::read(sources, Ok::<_, String>))?;
             if wanted.controllers {
                 manifests = captures::manifests(&mut plan, MANAGER);
             }

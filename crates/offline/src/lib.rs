@@ -5,8 +5,11 @@
 
 pub mod commands;
 pub mod engine;
+mod error;
 pub mod findings;
 mod limits;
 pub mod suites;
 pub mod trial;
 pub mod validate;
+
+pub use error::Error;

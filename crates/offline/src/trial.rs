@@ -4,10 +4,11 @@ use machinery::Value;
 use schema::diff::{Change, checks};
 
 use crate::engine::{Engine, Options, Provenance, RequestOptions, Target};
+use crate::error::Error;
 
 /// Tries a definition on objects that were stored under a former one: each is updated almost unchanged, with
 /// ratcheting, and then created as if it were new. Returns what breaks, by object. Fails with a one-line message.
-pub async fn on_objects(definition: &Value, objects: &[Value]) -> Result<Vec<Change>, String> {
+pub async fn on_objects(definition: &Value, objects: &[Value]) -> Result<Vec<Change>, Error> {
     let engine = Engine::start(&Options::default()).await?;
     let target = engine.target(definition).ok_or("definitions are not served")?;
     let mut own = definition.clone();
@@ -16,7 +17,7 @@ pub async fn on_objects(definition: &Value, objects: &[Value]) -> Result<Vec<Cha
     }
     let verdict = engine.create(&target, &own, &RequestOptions::default()).await;
     if let Some((_, message)) = verdict.error() {
-        return Err(format!("the objects cannot be tried, since the definition is refused: {message}"));
+        return Err(format!("the objects cannot be tried, since the definition is refused: {message}").into());
     }
     let mut changes = vec![];
     for object in objects.iter().filter(|object| is_of(definition, object)) {
@@ -148,7 +149,7 @@ mod tests {
             (1, "object-refused", "Boat n/argo")
         );
         let error = on_objects(&definition("type: strin"), &[]).await.unwrap_err();
-        assert!(error.starts_with("the objects cannot be tried"), "{error}");
+        assert!(error.to_string().starts_with("the objects cannot be tried"), "{error}");
     }
 
     #[test]

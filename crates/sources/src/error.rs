@@ -25,6 +25,8 @@ pub enum Error {
     /// A source has no objects, and its only line names it.
     #[error("{0}")]
     Problem(String),
+    #[error("{name}:{line}: {why}")]
+    Undecodable { name: String, line: usize, why: String },
     #[error("{path}: a capture into it was not completed; remove it, and capture again", path = .path.display())]
     Unfinished { path: PathBuf },
     #[error("{path} exists: name a new or empty directory, or a file that ends in .tar.gz", path = .path.display())]
@@ -100,17 +102,5 @@ impl From<client::Error> for Error {
 impl From<client::AccessError> for Error {
     fn from(error: client::AccessError) -> Error {
         client::Error::from(error).into()
-    }
-}
-
-impl From<Error> for String {
-    fn from(error: Error) -> String {
-        error.to_string()
-    }
-}
-
-impl From<ClusterError> for String {
-    fn from(error: ClusterError) -> String {
-        error.to_string()
     }
 }

@@ -66,15 +66,11 @@ impl LiveCluster {
     pub fn list(&self) -> Result<Listed, Error> {
         let access = Access::read_context(&self.kubeconfigs, self.context.as_deref())?;
         let (resources, problems) = on_thread(|| blocking(resources(&access)))??;
-        let queue = Mutex::new(VecDeque::from(resources));
-        let listed = Mutex::new(Listed { objects: vec![], problems });
-        std::thread::scope(|scope| {
-            for _ in 0..LISTS_IN_FLIGHT {
-                scope.spawn(|| blocking(list_queued(&access, &queue, &listed)));
-            }
+        let mut listed = Listed { objects: vec![], problems };
+        let left = read_all(&access, resources, list, |resource, found| match found {
+            Ok(objects) => listed.objects.extend(objects),
+            Err(error) => listed.problems.push((resource.path, error.to_string())),
         });
-        let mut listed = listed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let left = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
         listed.problems.extend(left.into_iter().map(|resource| (resource.path, UNREACHABLE.to_owned())));
         Ok(listed)
     }
@@ -85,15 +81,15 @@ impl LiveCluster {
     /// problem.
     pub fn logs(&self, wanted: Vec<LogKey>) -> Result<Logs, Error> {
         let access = Access::read_context(&self.kubeconfigs, self.context.as_deref())?;
-        let writer = Writer::new().map_err(|source| Error::Temporary { act: "create", source })?;
-        let (queue, read) = (Mutex::new(VecDeque::from(wanted)), Mutex::new((writer, Logs::default())));
-        std::thread::scope(|scope| {
-            for _ in 0..LISTS_IN_FLIGHT {
-                scope.spawn(|| blocking(read_queued(&access, &queue, &read)));
+        let mut writer = Writer::new().map_err(|source| Error::Temporary { act: "create", source })?;
+        let mut logs = Logs::default();
+        let left = read_all(&access, wanted, log, |key, text| {
+            let text = text.map_err(|error| error.to_string());
+            match text.and_then(|text| writer.copy(&*text).map_err(|error| error.to_string())) {
+                Ok(part) => logs.read.push((key, part)),
+                Err(why) => logs.problems.push((log_name(&key), why)),
             }
         });
-        let (_, mut logs) = read.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let left = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
         logs.problems.extend(left.iter().map(|key| (log_name(key), UNREACHABLE.to_owned())));
         Ok(logs)
     }
@@ -110,34 +106,42 @@ fn log_name(key: &LogKey) -> String {
     format!("log of {}/{}/{}", key.namespace, key.pod, key.container)
 }
 
-/// Reads logs until none is left, over a connection of its own.
-async fn read_queued(
+async fn log(client: &mut JsonClient, key: &LogKey) -> Result<Vec<u8>, client::Error> {
+    let LogKey { namespace, pod, container, run } = key;
+    let previous = if *run == Run::Previous { "&previous=true" } else { "" };
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}");
+    client.text(&format!("{path}&timestamps=true&limitBytes={LOG_BYTES_MAX}{previous}")).await
+}
+
+/// Reads everything that is wanted, over some connections, and passes what was read to `keep`. Returns what is left after all
+/// connections have ended.
+fn read_all<T: Send, R>(
     access: &Access,
-    queue: &Mutex<VecDeque<LogKey>>,
-    read: &Mutex<(Writer, Logs)>,
-) -> Result<(), Error> {
-    let mut client = JsonClient::of(access).await?;
-    loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(key) = next else { return Ok(()) };
-        let LogKey { namespace, pod, container, run } = &key;
-        let previous = if *run == Run::Previous { "&previous=true" } else { "" };
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}");
-        let path = format!("{path}&timestamps=true&limitBytes={LOG_BYTES_MAX}{previous}");
-        let text = client.text(&path).await;
-        let is_broken = text.is_err();
-        {
-            let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
-            let text = text.map_err(|error| error.to_string());
-            match text.and_then(|text| read.0.copy(&*text).map_err(|error| error.to_string())) {
-                Ok(part) => read.1.read.push((key, part)),
-                Err(why) => read.1.problems.push((log_name(&key), why)),
+    wanted: Vec<T>,
+    read: impl AsyncFn(&mut JsonClient, &T) -> Result<R, client::Error> + Sync,
+    keep: impl FnMut(T, Result<R, client::Error>) + Send,
+) -> VecDeque<T> {
+    let (queue, keep) = (Mutex::new(VecDeque::from(wanted)), Mutex::new(keep));
+    let work = async || -> Result<(), Error> {
+        let mut client = JsonClient::of(access).await?;
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(wanted) = next else { return Ok(()) };
+            let found = read(&mut client, &wanted).await;
+            let is_broken = found.is_err();
+            keep.lock().unwrap_or_else(PoisonError::into_inner)(wanted, found);
+            if is_broken {
+                // maybe only the request failed; a connection that broke would fail for all that is left
+                client = JsonClient::of(access).await?;
             }
         }
-        if is_broken {
-            client = JsonClient::of(access).await?;
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..LISTS_IN_FLIGHT {
+            scope.spawn(|| blocking(work()));
         }
-    }
+    });
+    queue.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls a function on a thread of its own, since this one may belong to a runtime.
@@ -189,28 +193,6 @@ async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, Strin
         }
     }
     Ok((found, problems))
-}
-
-/// Lists resources until none is left, over a connection of its own.
-async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed: &Mutex<Listed>) -> Result<(), Error> {
-    let mut client = JsonClient::of(access).await?;
-    loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(resource) = next else { return Ok(()) };
-        let found = list(&mut client, &resource).await;
-        let is_broken = found.is_err();
-        {
-            let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
-            match found {
-                Ok(objects) => listed.objects.extend(objects),
-                Err(error) => listed.problems.push((resource.path, error.to_string())),
-            }
-        }
-        if is_broken {
-            // maybe only the request failed; a connection that broke would fail for all that is left
-            client = JsonClient::of(access).await?;
-        }
-    }
 }
 
 async fn list(client: &mut JsonClient, resource: &Resource) -> Result<Vec<ListedObject>, client::Error> {

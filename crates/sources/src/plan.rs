@@ -293,13 +293,7 @@ fn namespace(name: &str) -> Planned {
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"}
     });
-    Planned {
-        group: Text::default(),
-        plural: "namespaces".into(),
-        path: name.into(),
-        object: PackedObject::of(value),
-        origin: Origin::Written,
-    }
+    written(("", "namespaces"), name, value)
 }
 
 /// The definition of a kind that was inferred. Its objects have any fields.
@@ -330,13 +324,12 @@ fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }
         }
     });
     value.set_at(&["spec", "versions"], Value::Array(versions.iter().map(of_version).collect()));
-    Planned {
-        group: DEFINITIONS.0.into(),
-        plural: DEFINITIONS.1.into(),
-        path: name.into(),
-        object: PackedObject::of(value),
-        origin: Origin::Written,
-    }
+    written(DEFINITIONS, &name, value)
+}
+
+fn written((group, plural): (&str, &str), path: &str, value: Value) -> Planned {
+    let object = PackedObject::of(value);
+    Planned { group: group.into(), plural: plural.into(), path: path.into(), object, origin: Origin::Written }
 }
 
 /// Whether two objects of one version differ.

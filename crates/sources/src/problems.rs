@@ -18,24 +18,21 @@ struct Problem {
 
 impl Problems {
     pub fn add(&mut self, place: &str, why: &str) {
+        self.insert(Problem { why: why.to_owned(), first: place.escape_debug().to_string(), count: 1 });
+    }
+
+    fn insert(&mut self, problem: Problem) {
         let is_full = self.known.len() == PROBLEMS_SHOWN;
-        match self.known.iter_mut().find(|known| known.why == why) {
-            Some(known) => known.count += 1,
-            None if is_full => self.others += 1,
-            None => self.known.push(Problem { why: why.to_owned(), first: place.escape_debug().to_string(), count: 1 }),
+        match self.known.iter_mut().find(|known| known.why == problem.why) {
+            Some(known) => known.count += problem.count,
+            None if is_full => self.others += problem.count,
+            None => self.known.push(problem),
         }
     }
 
     /// Takes over the problems of another source.
     pub fn extend(&mut self, other: Problems) {
-        for problem in other.known {
-            let is_full = self.known.len() == PROBLEMS_SHOWN;
-            match self.known.iter_mut().find(|known| known.why == problem.why) {
-                Some(known) => known.count += problem.count,
-                None if is_full => self.others += problem.count,
-                None => self.known.push(problem),
-            }
-        }
+        other.known.into_iter().for_each(|problem| self.insert(problem));
         self.others += other.others;
     }
 

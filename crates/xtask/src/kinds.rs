@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use client::{Context as _, Result};
+
 use crate::workspace;
 
 /// The tables and their directories.
@@ -20,27 +22,21 @@ const GROUPS: &str = "crates/kinds/src";
 /// # Errors
 ///
 /// Go is not installed, a module cannot be downloaded, or a table cannot be written.
-pub fn run() -> Result<(), String> {
+pub fn run() -> Result<()> {
     let root = workspace::root()?;
-    let out = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let out = tempfile::tempdir()?;
     let mut program = Command::new("go");
     program.args(["run", "."]).args([out.path(), &root.join(GROUPS)]).current_dir(root.join("crates/xtask/kinds"));
-    let status = program.status();
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(status) => return Err(format!("go run in crates/xtask/kinds: {status}")),
-        Err(error) => return Err(format!("go: {error}")),
-    }
+    workspace::run(&mut program)?;
     for (table, room) in TABLES {
         let target = root.join(room).join(table);
-        std::fs::copy(out.path().join(table), &target).map_err(|error| format!("{}: {error}", target.display()))?;
+        std::fs::copy(out.path().join(table), &target).context(target.display())?;
         println!("{}", target.display());
     }
-    let read =
-        |path: &std::path::Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).context(path.display());
     let mut facts = String::new();
-    for group in std::fs::read_dir(root.join(GROUPS)).map_err(|error| format!("{GROUPS}: {error}"))? {
-        let table = group.map_err(|error| format!("{GROUPS}: {error}"))?.path().join("kinds.txt");
+    for group in std::fs::read_dir(root.join(GROUPS)).context(GROUPS)? {
+        let table = group.context(GROUPS)?.path().join("kinds.txt");
         if table.exists() {
             facts += &read(&table)?;
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use client::{Context as _, Result};
 
 use crate::workspace;
 
@@ -36,30 +37,23 @@ pub struct PackagesFlags {
 /// # Errors
 ///
 /// A command fails: the release build, or the build of a package.
-pub fn run(flags: &PackagesFlags) -> Result<(), String> {
+pub fn run(flags: &PackagesFlags) -> Result<()> {
     let root = workspace::root()?;
-    let absolute = |path: &Path| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+    let absolute = |path: &Path| std::path::absolute(path).context(path.display());
     let directory = absolute(&flags.directory)?;
     let binary = match &flags.binary {
         Some(binary) => absolute(binary)?,
         None => {
-            execute(Command::new("cargo").args(["build", "--release", "--package", "pintle"]).current_dir(&root))?;
+            workspace::run(
+                Command::new("cargo").args(["build", "--release", "--package", "pintle"]).current_dir(&root),
+            )?;
             root.join("target/release/pintle")
         }
     };
     for (language, script) in LANGUAGES.iter().zip(SCRIPTS) {
         if !flags.without.iter().any(|without| without == language) {
-            execute(Command::new("python3").arg(root.join(script)).arg(&binary).arg(&directory))?;
+            workspace::run(Command::new("python3").arg(root.join(script)).arg(&binary).arg(&directory))?;
         }
     }
     Ok(())
-}
-
-fn execute(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{name}: {status}")),
-        Err(error) => Err(format!("{name}: {error}")),
-    }
 }

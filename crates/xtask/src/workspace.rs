@@ -3,14 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use client::{Context as _, Result, fail};
+
 /// The root of the workspace: the nearest parent directory with a workspace manifest.
-pub fn root() -> Result<PathBuf, String> {
-    let here = std::env::current_dir().map_err(|error| format!("there is no current directory: {error}"))?;
+pub fn root() -> Result<PathBuf> {
+    let here = std::env::current_dir().context("there is no current directory")?;
     let is_root = |directory: &&Path| {
         std::fs::read_to_string(directory.join("Cargo.toml")).is_ok_and(|text| text.contains("[workspace]"))
     };
     let found = here.ancestors().find(is_root).map(Path::to_owned);
-    found.ok_or_else(|| format!("{} is in no cargo workspace", here.display()))
+    Ok(found.ok_or_else(|| format!("{} is in no cargo workspace", here.display()))?)
+}
+
+/// Runs a program. Fails unless it succeeds.
+pub fn run(command: &mut Command) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().context(format_args!("cannot run {program}"))?;
+    if status.success() { Ok(()) } else { fail(format!("{program} failed: {status}")) }
 }
 
 /// The output of git, if it succeeds.
@@ -25,7 +34,7 @@ pub fn tracked(root: &Path) -> Vec<String> {
 }
 
 /// The paths of all files that git does not ignore, sorted.
-pub fn files(root: &Path) -> Result<Vec<String>, String> {
+pub fn files(root: &Path) -> Result<Vec<String>> {
     let listed = git(root, &["ls-files", "--cached", "--others", "--exclude-standard"]);
     let mut paths: Vec<String> = listed.ok_or("this is no git repository")?.lines().map(str::to_owned).collect();
     paths.retain(|path| root.join(path).is_file());
@@ -48,13 +57,13 @@ pub fn commit(root: &Path) -> (String, bool) {
 }
 
 /// The output of a command of cargo that leaves the lock file as it is.
-pub fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
+pub fn cargo(root: &Path, arguments: &[&str]) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo).current_dir(root).args(arguments).arg("--locked").output();
-    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
+    let output = output.context("cannot run cargo")?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let command = arguments.first().copied().unwrap_or_default();
-    Err(format!("cargo {command} failed: {}", String::from_utf8_lossy(&output.stderr)))
+    fail(format!("cargo {command} failed: {}", String::from_utf8_lossy(&output.stderr)))
 }

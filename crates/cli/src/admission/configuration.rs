@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use base::configuration::{ConfigurationKind, UnknownFields};
+use client::{Context as _, Result, fail};
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use machinery::value::quote;
@@ -30,8 +31,8 @@ pub struct PluginConfigurations {
 
 impl PluginConfigurations {
     /// Reads an AdmissionConfiguration. The configuration of a plugin that does not run is not checked.
-    pub fn read(path: &Path, enabled: &EnabledPlugins, gates: &FeatureGates) -> Result<PluginConfigurations, String> {
-        let file = KIND.read(&read_yaml(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+    pub fn read(path: &Path, enabled: &EnabledPlugins, gates: &FeatureGates) -> Result<PluginConfigurations> {
+        let file = KIND.read(&read_yaml(path)?).context(path.display())?;
         let mut configuration = PluginConfigurations::default();
         let mut known = HashSet::new();
         for plugin in file.items_at(&["plugins"]) {
@@ -50,10 +51,10 @@ impl PluginConfigurations {
         path: &Path,
         enabled: &EnabledPlugins,
         gates: &FeatureGates,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         if name == POD_SECURITY {
             let parsed = PodSecurity::parse(&settings(plugin, path)?);
-            self.pod_security = parsed.map_err(|why| format!("{POD_SECURITY}: {why}"))?;
+            self.pod_security = parsed.context(POD_SECURITY)?;
             return Ok(());
         }
         let with_manifests = ManifestPlugin::parse(name);
@@ -63,7 +64,7 @@ impl PluginConfigurations {
         };
         let settings = settings(plugin, path)?;
         let found = manifests(known, &settings, gates);
-        let directory = found.map_err(|why| format!("couldn't init admission plugin {}: {why}", quote(name)))?;
+        let directory = found.context(format_args!("couldn't init admission plugin {}", quote(name)))?;
         if !settings.str_at(&[KUBECONFIG]).is_empty() {
             self.without_effect.push(name.to_owned());
         }
@@ -75,7 +76,7 @@ impl PluginConfigurations {
 }
 
 /// The configuration of a plugin: nested, or in a file of its own.
-fn settings(plugin: &Value, path: &Path) -> Result<Value, String> {
+fn settings(plugin: &Value, path: &Path) -> Result<Value> {
     match plugin.get("configuration") {
         Some(settings) => Ok(settings.clone()),
         None => read_yaml(&path.parent().unwrap_or(Path::new(".")).join(plugin.str_at(&["path"]))),
@@ -83,7 +84,7 @@ fn settings(plugin: &Value, path: &Path) -> Result<Value, String> {
 }
 
 /// The directory of manifests that the configuration of a plugin names, if it does. The error is kube-apiserver's.
-fn manifests(plugin: ManifestPlugin, settings: &Value, gates: &FeatureGates) -> Result<Option<String>, String> {
+fn manifests(plugin: ManifestPlugin, settings: &Value, gates: &FeatureGates) -> Result<Option<String>> {
     let go = match plugin {
         ManifestPlugin::MutatingPolicies => "apiserver_config.v1.MutatingAdmissionPolicyConfiguration",
         ManifestPlugin::ValidatingPolicies => "apiserver_config.v1.ValidatingAdmissionPolicyConfiguration",
@@ -95,7 +96,7 @@ fn manifests(plugin: ManifestPlugin, settings: &Value, gates: &FeatureGates) -> 
     let settings = ConfigurationKind { api_versions, go, unknown_fields: UnknownFields::Refused }.read(settings)?;
     let kubeconfig = settings.str_at(&[KUBECONFIG]);
     if !kubeconfig.is_empty() && !Path::new(kubeconfig).is_absolute() {
-        return Err(invalid(KUBECONFIG, kubeconfig, "must be an absolute file path"));
+        return invalid(KUBECONFIG, kubeconfig, "must be an absolute file path");
     }
     match settings.str_at(&[DIRECTORY]) {
         "" => Ok(None),
@@ -103,21 +104,21 @@ fn manifests(plugin: ManifestPlugin, settings: &Value, gates: &FeatureGates) -> 
     }
 }
 
-fn invalid(field: &str, value: &str, why: &str) -> String {
-    FieldError::invalid(&FieldPath::new(field), &Value::from(value), why).to_string()
+fn invalid<T>(field: &str, value: &str, why: &str) -> Result<T> {
+    fail(FieldError::invalid(&FieldPath::new(field), &Value::from(value), why).to_string())
 }
 
-fn check_directory(directory: &str, gates: &FeatureGates) -> Result<(), String> {
+fn check_directory(directory: &str, gates: &FeatureGates) -> Result<()> {
     if !gates.has(Feature::AdmissionManifests) {
         let why = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled";
-        return Err(FieldError::forbidden(&FieldPath::new(DIRECTORY), why).to_string());
+        return fail(FieldError::forbidden(&FieldPath::new(DIRECTORY), why).to_string());
     }
     if !Path::new(directory).is_absolute() {
-        return Err(invalid(DIRECTORY, directory, "must be an absolute file path"));
+        return invalid(DIRECTORY, directory, "must be an absolute file path");
     }
     match std::fs::metadata(directory) {
-        Err(error) => Err(invalid(DIRECTORY, directory, &format!("unable to read: {error}"))),
-        Ok(found) if !found.is_dir() => Err(invalid(DIRECTORY, directory, "must be a directory")),
+        Err(error) => invalid(DIRECTORY, directory, &format!("unable to read: {error}")),
+        Ok(found) if !found.is_dir() => invalid(DIRECTORY, directory, "must be a directory"),
         Ok(_) => Ok(()),
     }
 }
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn read(directory: &Path, plugins: &str) -> Result<PluginConfigurations, String> {
+    fn read(directory: &Path, plugins: &str) -> Result<PluginConfigurations> {
         let path = directory.join("admission.yaml");
         let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n";
         std::fs::write(&path, format!("{head}{plugins}")).unwrap();
@@ -145,12 +146,12 @@ mod tests {
             read(directory, "- {name: EventRateLimit, path: x}\n- {name: PodSecurity, path: own.yaml}\n").unwrap();
         assert_eq!(found.without_effect, ["EventRateLimit"]);
         let wrong = read(directory, "- {name: PodSecurity, configuration: {kind: Boat}}\n").unwrap_err();
-        assert!(wrong.starts_with("PodSecurity: no kind \"Boat\""), "{wrong}");
+        assert!(wrong.to_string().starts_with("PodSecurity: no kind \"Boat\""), "{wrong}");
         let path = directory.join("admission.yaml");
         std::fs::write(&path, "kind: Boat").unwrap();
         let wrong =
             PluginConfigurations::read(&path, &EnabledPlugins::default(), &FeatureGates::default()).unwrap_err();
-        assert!(wrong.contains("\"Boat\""), "{wrong}");
+        assert!(wrong.to_string().contains("\"Boat\""), "{wrong}");
     }
 
     #[test]
@@ -195,11 +196,11 @@ mod tests {
         ];
         for (settings, want) in cases {
             let found = manifests(ManifestPlugin::ValidatingPolicies, &settings, &FeatureGates::default());
-            assert!(found.as_ref().is_err_and(|why| why.contains(want)), "{settings:?}: {found:?}");
+            assert!(found.as_ref().is_err_and(|why| why.to_string().contains(want)), "{settings:?}: {found:?}");
         }
         let off = FeatureGates::of(server::Release::V1_36);
         let settings = configuration(kind, DIRECTORY, "/".into());
         let found = manifests(ManifestPlugin::ValidatingPolicies, &settings, &off).unwrap_err();
-        assert!(found.starts_with("staticManifestsDir: Forbidden: "), "{found}");
+        assert!(found.to_string().starts_with("staticManifestsDir: Forbidden: "), "{found}");
     }
 }

@@ -4,47 +4,59 @@ use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use client::{Context as _, Failure, Result, fail};
 use machinery::value::quote;
 use server::{FeatureGates, ManifestDirectory, ManifestFile, ManifestPlugin};
 
 use crate::limits;
 
 /// Reads and checks a directory. The error names it, and the plugin.
-pub fn open(plugin: ManifestPlugin, path: String, gates: &FeatureGates) -> Result<ManifestDirectory, String> {
+pub fn open(plugin: ManifestPlugin, path: String, gates: &FeatureGates) -> Result<ManifestDirectory> {
     let directory = PathBuf::from(&path);
-    let open = || ManifestDirectory::open(plugin, path, gates, Box::new(move || read(&directory)));
+    let open = || ManifestDirectory::open(plugin, path, gates, Box::new(move || Ok(read(&directory)?)));
     // values may nest deeper than the stack of the main thread permits
     let opened = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(server::WORKER_STACK_BYTES).spawn_scoped(scope, open);
-        let ended = thread.map_err(|error| format!("cannot start a thread: {error}"))?.join();
-        ended.unwrap_or_else(|_| Err("its manifests cannot be read".to_owned()))
+        let ended = thread.context("cannot start a thread")?.join();
+        Ok::<_, Failure>(ended.unwrap_or_else(|_| Err("its manifests cannot be read".to_owned()))?)
     });
-    opened.map_err(|why| format!("failed to initialize admission plugin {}: {why}", quote(plugin.as_str())))
+    opened.context(format_args!("failed to initialize admission plugin {}", quote(plugin.as_str())))
 }
 
 /// The files of a directory with manifests, by their names.
-fn read(directory: &Path) -> Result<Vec<ManifestFile>, String> {
-    let failed = |error| format!("failed to read manifest directory {}: {error}", quote(&directory.to_string_lossy()));
-    let mut names: Vec<OsString> = vec![];
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if is_manifest(&entry.file_name().to_string_lossy()) && !entry.file_type().map_err(failed)?.is_dir() {
-            names.push(entry.file_name());
-        }
-        if names.len() > limits::MANIFEST_FILES_MAX {
-            return Err(format!("{} has more than {} files", directory.display(), limits::MANIFEST_FILES_MAX));
-        }
+fn read(directory: &Path) -> Result<Vec<ManifestFile>> {
+    let names = names(directory);
+    let mut names =
+        names.context(format_args!("failed to read manifest directory {}", quote(&directory.to_string_lossy())))?;
+    if names.len() > limits::MANIFEST_FILES_MAX {
+        return fail(format!("{} has more than {} files", directory.display(), limits::MANIFEST_FILES_MAX));
     }
     names.sort_unstable();
     let mut room = limits::MANIFESTS_BYTES_MAX;
     let mut files = vec![];
     for name in names {
         let path = directory.join(name);
-        let content = read_file(&path, room)?;
+        let content = read_file(&path, room);
+        let content = content.context(format_args!("failed to read file {}", quote(&path.to_string_lossy())))?;
         room -= content.len() as u64;
         files.push(ManifestFile { path: path.to_string_lossy().into_owned(), content });
     }
     Ok(files)
+}
+
+/// The names of the manifests in a directory, up to one more than there may be.
+fn names(directory: &Path) -> std::io::Result<Vec<OsString>> {
+    let mut names = vec![];
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if is_manifest(&entry.file_name().to_string_lossy()) && !entry.file_type()?.is_dir() {
+            names.push(entry.file_name());
+        }
+        if names.len() > limits::MANIFEST_FILES_MAX {
+            break;
+        }
+    }
+    Ok(names)
 }
 
 fn is_manifest(name: &str) -> bool {
@@ -53,17 +65,15 @@ fn is_manifest(name: &str) -> bool {
 }
 
 /// Reads a file of at most `room` bytes.
-fn read_file(path: &Path, room: u64) -> Result<Vec<u8>, String> {
-    let failed = |why: &dyn std::fmt::Display| format!("failed to read file {}: {why}", quote(&path.to_string_lossy()));
+fn read_file(path: &Path, room: u64) -> Result<Vec<u8>> {
     // opening another kind of file, such as a pipe, could block
-    if !std::fs::metadata(path).map_err(|error| failed(&error))?.is_file() {
-        return Err(failed(&"it is not a regular file"));
+    if !std::fs::metadata(path)?.is_file() {
+        return fail("it is not a regular file");
     }
     let mut content = vec![];
-    let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
-    file.take(room + 1).read_to_end(&mut content).map_err(|error| failed(&error))?;
+    std::fs::File::open(path)?.take(room + 1).read_to_end(&mut content)?;
     match content.len() as u64 > room {
-        true => Err(failed(&format!("the directory has more than {} bytes", limits::MANIFESTS_BYTES_MAX))),
+        true => fail(format!("the directory has more than {} bytes", limits::MANIFESTS_BYTES_MAX)),
         false => Ok(content),
     }
 }
@@ -91,7 +101,7 @@ mod tests {
     fn what_cannot_be_read_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.yaml");
-        let failure = || read(directory.path()).unwrap_err();
+        let failure = || read(directory.path()).unwrap_err().to_string();
         std::fs::write(&path, vec![b' '; usize::try_from(limits::MANIFESTS_BYTES_MAX).unwrap() + 1]).unwrap();
         assert!(failure().contains("a.yaml\": the directory has more than"), "{}", failure());
         std::fs::remove_file(&path).unwrap();
@@ -100,7 +110,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(".", &path).unwrap();
         assert!(failure().contains("it is not a regular file"), "{}", failure());
-        let gone = read(&directory.path().join("gone")).unwrap_err();
+        let gone = read(&directory.path().join("gone")).unwrap_err().to_string();
         assert!(gone.starts_with("failed to read manifest directory"), "{gone}");
     }
 }

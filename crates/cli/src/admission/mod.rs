@@ -6,6 +6,7 @@ mod manifests;
 use std::path::PathBuf;
 
 use clap::Args;
+use client::{Failure, Result};
 use server::{EnabledPlugins, FeatureGates, ManifestDirectory, PluginFlags, PluginSettings, Plugins};
 
 use configuration::PluginConfigurations;
@@ -68,14 +69,14 @@ impl AdmissionFlags {
     /// The plugins and their configuration. The plugin ServiceAccount rejects Pods in namespaces without a ServiceAccount
     /// `default`; it is disabled unless it is enabled by name or a controller creates these accounts (`has_accounts`). The
     /// error is one line.
-    pub fn admission(&self, gates: &FeatureGates, has_accounts: bool) -> Result<Admission, String> {
+    pub fn admission(&self, gates: &FeatureGates, has_accounts: bool) -> Result<Admission> {
         let mut names = self.names();
         let is_named = |list: &[String]| list.iter().any(|name| name == SERVICE_ACCOUNT);
         if !has_accounts && names.only.is_empty() && !is_named(&names.enable) && !is_named(&names.disable) {
             names.disable.push(SERVICE_ACCOUNT.to_owned());
         }
         let selection = EnabledPlugins::parse(&names)?;
-        let wrong = |why: String| format!("--admission-control-config-file: {}", in_one_line(&why));
+        let wrong = |why: Failure| format!("--admission-control-config-file: {}", in_one_line(&why.to_string()));
         let PluginConfigurations { pod_security, directories, without_effect } =
             match &self.admission_control_config_file {
                 Some(path) => PluginConfigurations::read(path, &selection, gates).map_err(wrong)?,

@@ -7,7 +7,7 @@ mod schedule;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use client::{Access, Method, Request};
+use client::{Access, Context as _, Failure, Method, Request, Result, fail};
 use machinery::{Value, json};
 use store::{BackupFile, Content, Restored};
 
@@ -15,7 +15,7 @@ pub use schedule::{BackupPlan, ScheduleFlags};
 
 use crate::certificates::Directory;
 use crate::count::counted;
-use crate::files::{FileError, cannot, read_existing};
+use crate::files::read_existing;
 use crate::logs;
 use crate::scratch::Scratch;
 use crate::values::TextOrJson;
@@ -27,7 +27,7 @@ const STANDARD: &str = "-";
 pub const KEPT_FILES: [&str; 5] = ["ca.crt", "ca.key", "ca-cross.crt", "ca-next.key", "service-account.key"];
 
 /// The certificate authority and the key of a server.
-pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, FileError> {
+pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>> {
     let mut files = vec![];
     for name in KEPT_FILES {
         if let Some(content) = read_existing(&directory.path.join(name))? {
@@ -60,18 +60,18 @@ pub fn with_branches(branches: usize) -> String {
 }
 
 /// Runs `pintle store backup`: the store of a directory and its keys, to a new file or to stdout.
-pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<(), String> {
-    let found = store::content(directory).map_err(|error| error.to_string())?;
+pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<()> {
+    let found = store::content(directory)?;
     let files = kept_files(keys)?;
     let content = describe(&found, &files);
     if file == Path::new(STANDARD) {
         let written = store::write_backup(found, &files, std::io::stdout()).and_then(|mut out| out.flush());
-        written.map_err(|error| format!("cannot write the backup to stdout: {error}"))?;
+        written.context("cannot write the backup to stdout")?;
         logs::print_error(&format!("the backup holds {content}"));
         return Ok(());
     }
     if file.exists() {
-        return Err(format!("{}: the file exists already", file.display()));
+        return fail(format!("{}: the file exists already", file.display()));
     }
     let scratch = Scratch::beside(file);
     write_file(&scratch, found, &files)?;
@@ -80,20 +80,20 @@ pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<(), St
 }
 
 /// Runs `pintle store backup --from-server`: what a running server holds, to a new file or to stdout.
-pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<(), String> {
+pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<()> {
     let access = Access::read_all(kubeconfigs)?.outside_workspaces();
     let runtime = crate::runtime::single()?;
     if file == Path::new(STANDARD) {
         return runtime.block_on(receive(&access, &mut std::io::stdout()));
     }
     if file.exists() {
-        return Err(format!("{}: the file exists already", file.display()));
+        return fail(format!("{}: the file exists already", file.display()));
     }
     let scratch = Scratch::beside(file);
     let mut written = scratch.create()?;
     runtime.block_on(receive(&access, &mut written))?;
-    written.sync_all().map_err(cannot("write", file))?;
-    let summary = store::check_backup(&scratch.0).map_err(|error| error.to_string())?;
+    written.sync_all().cannot("write", file)?;
+    let summary = store::check_backup(&scratch.0)?;
     scratch.publish(file)?;
     let (objects, branches) = (counted(summary.objects, "object"), with_branches(summary.branches));
     let revision = summary.revision;
@@ -103,35 +103,35 @@ pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<(), String> {
 }
 
 /// Has a server make a backup, and writes it to `out`.
-async fn receive(access: &Access, out: &mut impl Write) -> Result<(), String> {
+async fn receive(access: &Access, out: &mut impl Write) -> Result<()> {
     let request =
         Request { method: Method::POST, path: "/storage/backup".to_owned(), headers: vec![], body: Default::default() };
     let mut response = client::connect(access).await?.exchange(request).await?;
     if response.code() != 200 {
         let body = response.rest().await?;
         let status = machinery::value::decode(&body).unwrap_or_default();
-        return Err(format!(
+        return fail(format!(
             "the server refuses to make a backup: {}: {}",
             response.code(),
             status.str_at(&["message"])
         ));
     }
     while let Some(bytes) = response.next().await? {
-        out.write_all(&bytes).map_err(|error| format!("cannot write the backup: {error}"))?;
+        out.write_all(&bytes).context("cannot write the backup")?;
     }
-    out.flush().map_err(|error| format!("cannot write the backup: {error}"))
+    out.flush().context("cannot write the backup")
 }
 
 /// Runs `pintle store restore`: a new data directory from a backup in a file or on stdin.
-pub fn restore(file: &Path, directory: &Path, bump: u64) -> Result<(), String> {
+pub fn restore(file: &Path, directory: &Path, bump: u64) -> Result<()> {
     let received = (file == Path::new(STANDARD)).then(received).transpose()?;
     let (path, shown) = match &received {
         Some(scratch) => (scratch.0.as_path(), "stdin"),
         None => (file, ""),
     };
     let failed = |error: store::OpenError| match shown {
-        "" => error.to_string(),
-        shown => error.to_string().replace(&path.display().to_string(), shown),
+        "" => Failure::from(error),
+        shown => error.to_string().replace(&path.display().to_string(), shown).into(),
     };
     let Restored { summary, files } = store::restore(path, directory, bump).map_err(failed)?;
     let (objects, revision) = (counted(summary.objects, "object"), summary.revision);
@@ -144,23 +144,23 @@ pub fn restore(file: &Path, directory: &Path, bump: u64) -> Result<(), String> {
 }
 
 /// A copy of stdin: a backup is verified as a whole before anything of it is restored.
-fn received() -> Result<Scratch, String> {
+fn received() -> Result<Scratch> {
     let scratch = Scratch::elsewhere();
     let mut file = scratch.create()?;
-    std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(|error| format!("cannot copy stdin: {error}"))?;
+    std::io::copy(&mut std::io::stdin().lock(), &mut file).context("cannot copy stdin")?;
     Ok(scratch)
 }
 
 /// Writes a backup to a new file and syncs it.
-fn write_file(scratch: &Scratch, content: Content, files: &[BackupFile]) -> Result<(), FileError> {
+fn write_file(scratch: &Scratch, content: Content, files: &[BackupFile]) -> Result<()> {
     let written = store::write_backup(content, files, BufWriter::new(scratch.create()?))
         .and_then(|out| out.into_inner().map_err(std::io::IntoInnerError::into_error))
         .and_then(|file| file.sync_all());
-    written.map_err(cannot("write", &scratch.0))
+    written.cannot("write", &scratch.0)
 }
 
 /// Runs `pintle store backups list`.
-pub fn list(directory: &Path, form: TextOrJson) -> Result<(), String> {
+pub fn list(directory: &Path, form: TextOrJson) -> Result<()> {
     let files = directory::list(directory)?;
     if form == TextOrJson::Json {
         let row = |file: &name::StoredFile| {
@@ -179,7 +179,7 @@ pub fn list(directory: &Path, form: TextOrJson) -> Result<(), String> {
 }
 
 /// Runs `pintle store backups prune`: removes all backups but those with the highest revisions.
-pub fn prune(directory: &Path, keep: usize) -> Result<(), String> {
+pub fn prune(directory: &Path, keep: usize) -> Result<()> {
     let removed = directory::remove_old(directory, keep, None)?;
     let lines: String = removed.iter().map(|name| format!("removed {name}\n")).collect();
     logs::print(lines.as_bytes())

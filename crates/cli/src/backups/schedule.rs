@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::metrics::METRICS;
 use clap::Args;
+use client::{Context as _, Result};
 use machinery::cron::Schedule;
 use store::{Content, Store};
 
@@ -43,9 +44,9 @@ pub struct BackupPlan {
 impl ScheduleFlags {
     /// The plan for a store whose server has its keys in this directory; `None` without a schedule. Creates a target
     /// directory, so that a path that cannot hold backups is found before the first of them. Fails with a one-line message.
-    pub fn plan(&self, keys: &Directory, store: &Arc<dyn Store>) -> Result<Option<BackupPlan>, String> {
+    pub fn plan(&self, keys: &Directory, store: &Arc<dyn Store>) -> Result<Option<BackupPlan>> {
         let (Some(schedule), Some(target)) = (&self.backup_schedule, &self.backup_target) else { return Ok(None) };
-        directory::create(target).map_err(|why| format!("--backup-target: {why}"))?;
+        directory::create(target).context("--backup-target")?;
         let keep = usize::try_from(self.backup_retention).unwrap_or(usize::MAX);
         let (schedule, directory, keys, store) = (schedule.clone(), target.clone(), keys.clone(), store.clone());
         Ok(Some(BackupPlan { schedule, directory, keep, keys, store }))
@@ -71,7 +72,7 @@ impl BackupPlan {
             tokio::time::sleep(wait).await;
             while let Err(why) = self.make().await {
                 METRICS.operation.backup_failures.inc();
-                tracing::error!(why, "a backup failed");
+                tracing::error!(why = why.to_string(), "a backup failed");
                 // the next one by the schedule may be sooner
                 let next = time_until_next(&self.schedule, None, base::clock::now_seconds());
                 tokio::time::sleep(next.unwrap_or(limits::BACKUP_RETRY).min(limits::BACKUP_RETRY)).await;
@@ -87,12 +88,12 @@ impl BackupPlan {
     }
 
     /// Makes a backup and removes old ones.
-    async fn make(&self) -> Result<(), String> {
+    async fn make(&self) -> Result<()> {
         let content = match self.store.clone().branching() {
             Some(log) => log.content().await,
             None => self.store.snapshot().await.map(Content::from),
         };
-        let content = content.map_err(|error| error.to_string())?;
+        let content = content?;
         let name = name::of(&base::clock::now_rfc3339(), content.snapshot.revision);
         base::task::blocking(|| self.write(content, &name))?;
         METRICS.operation.backed_up(base::clock::now_seconds());
@@ -102,7 +103,7 @@ impl BackupPlan {
 
     /// Writes a backup beside its final name and moves it there, so that a file with the name of a backup is always
     /// complete.
-    fn write(&self, content: Content, name: &str) -> Result<(), String> {
+    fn write(&self, content: Content, name: &str) -> Result<()> {
         directory::create(&self.directory)?;
         let scratch = Scratch(self.directory.join(base::clock::scratch_name()));
         write_file(&scratch, content, &kept_files(&self.keys)?)?;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use client::{Result, fail};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
@@ -42,21 +43,21 @@ impl Facts {
 }
 
 /// The certificates of a PEM file, at least one. The error is part of a line.
-pub fn of_pem(pem: &str) -> Result<Vec<Facts>, String> {
+pub fn of_pem(pem: &str) -> Result<Vec<Facts>> {
     let certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
-    let found = certificates.map(|der| facts(&der.map_err(|error| error.to_string())?));
+    let found = certificates.map(|der| facts(&der?));
     match found.collect::<Result<Vec<_>, _>>()? {
-        found if found.is_empty() => Err("there is no certificate".to_owned()),
+        found if found.is_empty() => fail("there is no certificate"),
         found => Ok(found),
     }
 }
 
-pub fn first(pem: &str) -> Result<Facts, String> {
+pub fn first(pem: &str) -> Result<Facts> {
     of_pem(pem).map(|mut found| found.swap_remove(0))
 }
 
-fn facts(der: &[u8]) -> Result<Facts, String> {
-    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+fn facts(der: &[u8]) -> Result<Facts> {
+    let (_, certificate) = X509Certificate::from_der(der)?;
     let mut facts = Facts {
         subject: certificate.subject().to_string(),
         issuer: certificate.issuer().to_string(),

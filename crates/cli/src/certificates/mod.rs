@@ -14,13 +14,14 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use client::{Context as _, Result, fail};
 use rcgen::KeyPair;
 
 pub use inspect::{Facts, first, of_pem};
 pub use issue::{client, requested};
 pub use names::{Names, hostname};
 
-use crate::files::{FileError, cannot, read_existing};
+use crate::files::read_existing;
 use crate::limits;
 
 pub const AUTHORITY: &str = "ca";
@@ -45,11 +46,11 @@ pub struct Certificates {
 }
 
 /// Writes a file atomically, readable by its owner only.
-pub fn write_private(path: &Path, content: &str) -> Result<(), FileError> {
+pub fn write_private(path: &Path, content: &str) -> Result<()> {
     write_atomically(path, content, 0o600)
 }
 
-pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), FileError> {
+pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<()> {
     replace(path, content, mode, AfterCrash::Whole)
 }
 
@@ -62,26 +63,27 @@ enum AfterCrash {
     Lost,
 }
 
-fn replace(path: &Path, content: &str, mode: u32, after_crash: AfterCrash) -> Result<(), FileError> {
-    let failed = cannot("write", path);
+fn replace(path: &Path, content: &str, mode: u32, after_crash: AfterCrash) -> Result<()> {
     let temporary = path.with_extension("tmp");
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&temporary).map_err(&failed)?;
-    file.write_all(content.as_bytes()).map_err(&failed)?;
-    if after_crash == AfterCrash::Whole {
-        file.sync_all().map_err(&failed)?;
-    }
-    fs::rename(&temporary, path).map_err(failed)
+    let write = || {
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+        file.write_all(content.as_bytes())?;
+        if after_crash == AfterCrash::Whole {
+            file.sync_all()?;
+        }
+        fs::rename(&temporary, path)
+    };
+    write().cannot("write", path)
 }
 
-fn read(path: &Path) -> Result<Option<String>, FileError> {
+fn read(path: &Path) -> Result<Option<String>> {
     // what is no PEM is found by its parser, whose error has the remedy
     Ok(read_existing(path)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-fn cannot_make(error: rcgen::Error) -> String {
-    format!("cannot make a certificate: {error}")
-}
+/// The act of issuing, in errors.
+const CANNOT_MAKE: &str = "cannot make a certificate";
 
 /// How to treat a missing certificate authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +104,9 @@ pub fn directory_of(data_dir: &Path, cert_dir: Option<&PathBuf>) -> Directory {
 
 impl Directory {
     /// Keeps others from changing the certificates until the lock is dropped.
-    pub fn lock(&self) -> Result<fs::File, FileError> {
+    pub fn lock(&self) -> Result<fs::File> {
         let directory = fs::File::open(&self.path);
-        directory.and_then(|directory| directory.lock().map(|()| directory)).map_err(cannot("lock", &self.path))
+        directory.and_then(|directory| directory.lock().map(|()| directory)).cannot("lock", &self.path)
     }
 
     /// The files that change when certificates are renewed.
@@ -112,7 +114,7 @@ impl Directory {
         [AUTHORITY, SERVING, ADMIN].map(|name| self.path.join(format!("{name}.crt"))).to_vec()
     }
 
-    pub fn load(&self, name: &str) -> Result<Option<Pair>, String> {
+    pub fn load(&self, name: &str) -> Result<Option<Pair>> {
         let (certificate, key) =
             (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
         let missing = |is, of| {
@@ -122,9 +124,9 @@ impl Directory {
         };
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
-            (Some(_), None) => Err(missing("key", "crt")),
+            (Some(_), None) => fail(missing("key", "crt")),
             // clients trust the certificate of the authority, so a new one must not take its place unasked
-            (None, Some(_)) if name == AUTHORITY => Err(missing("crt", "key")),
+            (None, Some(_)) if name == AUTHORITY => fail(missing("crt", "key")),
             // the key is written first, so a key without a certificate is what an interrupted process has left
             (None, _) => Ok(None),
         }
@@ -132,7 +134,7 @@ impl Directory {
 
     /// Writes the key and the certificate of a new authority, durably. The key gets its name last, so that a key without a
     /// certificate shows that the certificate was lost.
-    fn save_authority(&self, pair: &Pair) -> Result<(), String> {
+    fn save_authority(&self, pair: &Pair) -> Result<()> {
         write_private(&self.path.join(rotation::NEXT_KEY), &pair.key)?;
         write_private(&self.path.join("ca.crt"), &pair.certificate)?;
         rotation::settle(self)
@@ -140,7 +142,7 @@ impl Directory {
 
     /// Writes a key, and then its certificate. They need not survive a crash: a pair that is incomplete is replaced at the next
     /// start.
-    fn save(&self, name: &str, pair: &Pair) -> Result<(), FileError> {
+    fn save(&self, name: &str, pair: &Pair) -> Result<()> {
         let write = |extension, content: &str| {
             replace(&self.path.join(format!("{name}.{extension}")), content, 0o600, AfterCrash::Lost)
         };
@@ -148,7 +150,7 @@ impl Directory {
         write("crt", &pair.certificate)
     }
 
-    pub fn authority(&self) -> Result<Option<Pair>, String> {
+    pub fn authority(&self) -> Result<Option<Pair>> {
         rotation::settle(self)?;
         self.load(AUTHORITY)
     }
@@ -162,8 +164,8 @@ impl Directory {
     }
 
     /// The facts of an authority whose files are whole. The error names the file that is not, and the remedy.
-    fn check_authority(&self, authority: &Pair) -> Result<Facts, String> {
-        let damaged = |name: &str, why: &str| {
+    fn check_authority(&self, authority: &Pair) -> Result<Facts> {
+        let damaged = |name: &str, why: &dyn std::fmt::Display| {
             let path = self.path.join(name);
             format!(
                 "{} is damaged: {why}; put it back from a backup, or remove ca.crt and ca.key to have an authority made that \
@@ -172,36 +174,36 @@ impl Directory {
             )
         };
         let facts = first(&authority.certificate).map_err(|why| damaged("ca.crt", &why))?;
-        KeyPair::from_pem(&authority.key).map_err(|_| damaged("ca.key", "it holds no private key"))?;
-        if belong_together(authority) { Ok(facts) } else { Err(damaged("ca.key", "it is not the key of ca.crt")) }
+        KeyPair::from_pem(&authority.key).map_err(|_| damaged("ca.key", &"it holds no private key"))?;
+        if belong_together(authority) { Ok(facts) } else { fail(damaged("ca.key", &"it is not the key of ca.crt")) }
     }
 
     /// Reads the certificates, creates missing ones, and renews those that expire soon, that are not valid yet, that another
     /// authority has signed, or that lack one of the names.
-    pub fn load_or_make(&self, names: &Names, missing: MissingAuthority) -> Result<Certificates, String> {
+    pub fn load_or_make(&self, names: &Names, missing: MissingAuthority) -> Result<Certificates> {
         let mut private = fs::DirBuilder::new();
         let made = private.recursive(true).mode(0o700).create(&self.path);
-        made.map_err(cannot("create", &self.path))?;
+        made.cannot("create", &self.path)?;
         let _lock = self.lock()?;
         let authority = match self.authority()? {
             Some(authority) => authority,
             None if missing == MissingAuthority::Refused => {
                 let path = self.path.display();
-                return Err(format!("ca.crt and ca.key have vanished from {path}; put them back from a backup"));
+                return fail(format!("ca.crt and ca.key have vanished from {path}; put them back from a backup"));
             }
             None => {
                 if self.path.join("serving.crt").exists() {
                     let directory = self.path.display();
                     tracing::warn!(%directory, "ca.crt and ca.key are missing; clients do not know the authority that is made");
                 }
-                let authority = issue::authority(AUTHORITY_NAME).map_err(cannot_make)?;
+                let authority = issue::authority(AUTHORITY_NAME).context(CANNOT_MAKE)?;
                 self.save_authority(&authority)?;
                 authority
             }
         };
         let signed_by = self.check_authority(&authority)?;
         self.warn_of_readers();
-        let load_fresh = |name: &str, names: &Names| -> Result<Option<Pair>, String> {
+        let load_fresh = |name: &str, names: &Names| -> Result<Option<Pair>> {
             let Some(pair) = self.load(name)? else { return Ok(None) };
             let is_fresh = first(&pair.certificate).is_ok_and(|facts| {
                 facts.is_signed_by(&signed_by) && stays_valid(&facts, &signed_by) && facts.names.include(names)
@@ -220,17 +222,17 @@ impl Directory {
         Ok(Certificates { authority: authority.certificate, serving, admin })
     }
 
-    pub fn issue_serving(&self, names: &Names, by: &Pair) -> Result<Pair, String> {
-        let mut serving = issue::serving(names, by).map_err(cannot_make)?;
+    pub fn issue_serving(&self, names: &Names, by: &Pair) -> Result<Pair> {
+        let mut serving = issue::serving(names, by).context(CANNOT_MAKE)?;
         serving.certificate += &read(&self.path.join(rotation::CROSS))?.unwrap_or_default();
         self.save(SERVING, &serving)?;
         Ok(serving)
     }
 
-    pub fn issue_admin(&self, by: &Pair) -> Result<Pair, String> {
+    pub fn issue_admin(&self, by: &Pair) -> Result<Pair> {
         let groups = ["system:masters".to_owned()];
         let admin =
-            issue::client("kubernetes-admin", &groups, limits::CERTIFICATE_LIFETIME, by).map_err(cannot_make)?;
+            issue::client("kubernetes-admin", &groups, limits::CERTIFICATE_LIFETIME, by).context(CANNOT_MAKE)?;
         self.save(ADMIN, &admin)?;
         Ok(admin)
     }

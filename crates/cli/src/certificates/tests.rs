@@ -21,7 +21,7 @@ fn certificates_are_generated_once() {
     assert_eq!(first.admin.certificate, second.admin.certificate);
     assert_eq!(first.serving.certificate, second.serving.certificate);
     fs::remove_file(directory.path.join("ca.key")).unwrap();
-    let error = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).err().unwrap();
+    let error = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).err().unwrap().to_string();
     assert!(error.contains("ca.key is missing"), "{error}");
 }
 
@@ -68,7 +68,7 @@ fn authority_that_is_not_whole_is_never_replaced() {
         let left = |name| fs::read(directory.path.join(name)).ok();
         let before = ["ca.crt", "ca.key"].map(left);
         for missing in [MissingAuthority::Made, MissingAuthority::Refused] {
-            let error = directory.load_or_make(&names("127.0.0.1"), missing).err().unwrap();
+            let error = directory.load_or_make(&names("127.0.0.1"), missing).err().unwrap().to_string();
             assert!(error.contains(want), "{error}");
         }
         assert_eq!(["ca.crt", "ca.key"].map(left), before, "{want}");
@@ -80,7 +80,7 @@ fn authority_that_vanishes_while_serving_is_not_replaced() {
     let (_place, directory) = directory();
     directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
     ["ca.crt", "ca.key"].iter().for_each(|name| fs::remove_file(directory.path.join(name)).unwrap());
-    let error = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Refused).err().unwrap();
+    let error = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Refused).err().unwrap().to_string();
     assert!(error.contains("have vanished"), "{error}");
     assert!(!directory.path.join("ca.key").exists());
 }
@@ -169,10 +169,10 @@ fn rotation_keeps_former_clients() {
     let before = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     rotation::begin(&directory).unwrap();
     let during = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
-    let error = rotation::begin(&directory).unwrap_err();
+    let error = rotation::begin(&directory).unwrap_err().to_string();
     assert!(error.contains("not finished"), "{error}");
     rotation::finish(&directory).unwrap();
-    assert!(rotation::finish(&directory).unwrap_err().contains("no rotation"));
+    assert!(rotation::finish(&directory).unwrap_err().to_string().contains("no rotation"));
     let after = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     let count = |pem: &str| pem.matches("BEGIN CERTIFICATE").count();
     assert_eq!([&before, &during, &after].map(|made| count(&made.authority)), [1, 2, 1]);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{Arg, ArgAction, Command};
+use client::{Context as _, Result, fail};
 use machinery::{Map, Value};
 
 pub const API_VERSION: &str = "config.pintle.dev/v1alpha1";
@@ -12,21 +13,21 @@ pub const FLAG: &str = "config";
 const SIMILAR: f64 = 0.7;
 
 /// Reads the fields of a file of a kind. Fails with a one-line message.
-pub fn read(path: &Path, kind: &str) -> Result<Map, String> {
-    let text = std::fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
-    let decoded = machinery::yaml::decode(&text).map_err(|error| error.to_string())?;
+pub fn read(path: &Path, kind: &str) -> Result<Map> {
+    let text = std::fs::read(path).context("cannot read it")?;
+    let decoded = machinery::yaml::decode(&text)?;
     if let Some(twice) = decoded.duplicates.first() {
-        return Err(twice.clone());
+        return fail(twice.as_str());
     }
     let value = decoded.value;
     if value.as_object().is_none() {
-        return Err(format!("wanted fields, beginning with apiVersion: {API_VERSION} and kind: {kind}"));
+        return fail(format!("wanted fields, beginning with apiVersion: {API_VERSION} and kind: {kind}"));
     }
     for (field, wanted) in [("apiVersion", API_VERSION), ("kind", kind)] {
         match value.str_at(&[field]) {
             given if given == wanted => {}
-            "" => return Err(format!("{field} is missing; wanted {field}: {wanted}")),
-            given => return Err(format!("{field} is {given:?}; wanted {wanted:?}")),
+            "" => return fail(format!("{field} is missing; wanted {field}: {wanted}")),
+            given => return fail(format!("{field} is {given:?}; wanted {wanted:?}")),
         }
     }
     let Value::Object(fields) = value else { return Ok(Map::default()) };
@@ -34,30 +35,31 @@ pub fn read(path: &Path, kind: &str) -> Result<Map, String> {
 }
 
 /// Finds the flags of a command that a file sets, with their values.
-pub fn flags<'a>(command: &'a Command, fields: &Map) -> Result<Vec<(&'a Arg, Vec<String>)>, String> {
+pub fn flags<'a>(command: &'a Command, fields: &Map) -> Result<Vec<(&'a Arg, Vec<String>)>> {
     fields.iter().map(|(name, value)| Ok((flag(command, name)?, values(command, name, value)?))).collect()
 }
 
-fn flag<'a>(command: &'a Command, name: &str) -> Result<&'a Arg, String> {
+fn flag<'a>(command: &'a Command, name: &str) -> Result<&'a Arg> {
     if name == FLAG {
-        return Err("a file cannot name another file".to_owned());
+        return fail("a file cannot name another file");
     }
-    command.get_arguments().find(|flag| flag.get_long() == Some(name)).ok_or_else(|| {
+    let found = command.get_arguments().find(|flag| flag.get_long() == Some(name)).ok_or_else(|| {
         let known = command.get_arguments().filter_map(Arg::get_long).filter(|known| *known != FLAG);
         let near = known.map(|known| (strsim::jaro(known, name), known)).filter(|(likeness, _)| *likeness > SIMILAR);
         match near.max_by(|a, b| a.0.total_cmp(&b.0)) {
             Some((_, near)) => format!("there is no flag {name:?}; did you mean {near:?}?"),
             None => format!("there is no flag {name:?}; pintle {} --help lists all flags", command.get_name()),
         }
-    })
+    });
+    Ok(found?)
 }
 
 /// The values of a flag: a text, a number or a boolean, or a list of them.
-fn values(command: &Command, name: &str, value: &Value) -> Result<Vec<String>, String> {
+fn values(command: &Command, name: &str, value: &Value) -> Result<Vec<String>> {
     let one = |value: &Value| match value {
         Value::String(text) => Ok(text.to_string()),
         Value::Int(_) | Value::Float(_) | Value::Bool(_) => Ok(value.to_json()),
-        _ => Err(format!("{name}: wanted text, a number, a boolean or a list of these, not {}", value.to_json())),
+        _ => fail(format!("{name}: wanted text, a number, a boolean or a list of these, not {}", value.to_json())),
     };
     match value {
         Value::Array(values) if matches!(flag(command, name)?.get_action(), ArgAction::Append) => {
@@ -65,9 +67,9 @@ fn values(command: &Command, name: &str, value: &Value) -> Result<Vec<String>, S
         }
         value if matches!(flag(command, name)?.get_action(), ArgAction::SetTrue) => match value {
             Value::Bool(_) => Ok(vec![value.to_json()]),
-            _ => Err(format!("{name}: wanted true or false, not {}", value.to_json())),
+            _ => fail(format!("{name}: wanted true or false, not {}", value.to_json())),
         },
-        Value::Array(_) => Err(format!("{name}: wanted one value, not the list {}", value.to_json())),
+        Value::Array(_) => fail(format!("{name}: wanted one value, not the list {}", value.to_json())),
         value => Ok(vec![one(value)?]),
     }
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use client::{Context as _, Result};
 use machinery::Value;
 
 use fields::{API_VERSION, FLAG};
@@ -26,7 +27,7 @@ pub struct Merged {
 }
 
 /// Adds the flags of the file that the command line names, or of that of the project. Fails with a one-line message.
-pub fn merge(command: &Command, arguments: Vec<String>) -> Result<Merged, String> {
+pub fn merge(command: &Command, arguments: Vec<String>) -> Result<Merged> {
     let file = match project::section(&arguments) {
         Some(section) => project::file(section)?,
         // without a file, a second pass over the flags would cost memory and time
@@ -53,11 +54,7 @@ enum File {
     Project(project::Project),
 }
 
-fn added(
-    (subcommand, matches): (&Command, &ArgMatches),
-    mut arguments: Vec<String>,
-    file: File,
-) -> Result<Merged, String> {
+fn added((subcommand, matches): (&Command, &ArgMatches), mut arguments: Vec<String>, file: File) -> Result<Merged> {
     let (label, found) = match &file {
         File::Project(project) => (project.label(), project.flags(subcommand)),
         File::Server => {
@@ -75,7 +72,7 @@ fn added(
         matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
     let (mut names, mut added) = (BTreeSet::new(), vec![]);
-    for (flag, values) in found.map_err(|why| format!("{label}: {why}"))? {
+    for (flag, values) in found.context(&label)? {
         let name = flag.get_long().unwrap_or_default();
         if is_given(flag) {
             continue;
@@ -151,7 +148,9 @@ mod tests {
         let config = format!("--config={}", path.display());
         let given = ["pintle", "serve", config.as_str()].into_iter().chain(arguments.iter().copied());
         let merged = merge(&flags::command(), given.map(str::to_owned).collect());
-        merged.map(|merged| merged.arguments).map_err(|why| why.replace(&path.display().to_string(), "FILE"))
+        merged
+            .map(|merged| merged.arguments)
+            .map_err(|failure| failure.to_string().replace(&path.display().to_string(), "FILE"))
     }
 
     #[test]

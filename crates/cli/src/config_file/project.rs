@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command};
+use client::{Context as _, Result, fail};
 use machinery::Value;
 
 use super::{File, fields};
@@ -34,8 +35,8 @@ pub fn section(arguments: &[String]) -> Option<&'static str> {
 }
 
 /// Finds the file of the project, if there is one. Fails with a one-line message.
-pub fn file(section: &'static str) -> Result<Option<File>, String> {
-    let here = std::env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
+pub fn file(section: &'static str) -> Result<Option<File>> {
+    let here = std::env::current_dir().context("cannot find the current directory")?;
     let mut directory = PathBuf::new();
     for above in here.ancestors() {
         let path = directory.join(NAME);
@@ -56,15 +57,15 @@ impl Project {
     }
 
     /// The flags of the command. The sections of other commands are read when those run.
-    pub fn flags<'a>(&self, command: &'a Command) -> Result<Vec<(&'a Arg, Vec<String>)>, String> {
+    pub fn flags<'a>(&self, command: &'a Command) -> Result<Vec<(&'a Arg, Vec<String>)>> {
         let sections = fields::read(&self.path, KIND)?;
         let known: Vec<&str> = SECTIONS.iter().map(|(name, _)| *name).collect();
         if let Some(other) = sections.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(format!("there are no flags of {other:?}; wanted {}", known.join(" or ")));
+            return fail(format!("there are no flags of {other:?}; wanted {}", known.join(" or ")));
         }
         let mut found = match sections.get(self.section) {
             Some(Value::Object(flags)) => fields::flags(command, flags)?,
-            Some(other) => return Err(format!("{}: wanted flags, not {}", self.section, other.to_json())),
+            Some(other) => return fail(format!("{}: wanted flags, not {}", self.section, other.to_json())),
             None => vec![],
         };
         let paths = SECTIONS.iter().find(|(name, _)| *name == self.section).map_or(&[][..], |(_, paths)| paths);

@@ -7,16 +7,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use client::{Result, fail};
 use machinery::Value;
 use offline::{engine, trial};
 use schema::definition::{self, ApiVersion};
 use schema::diff::{self, Severity};
-use sources::ClusterError;
 use sources::cluster::{self, Cluster};
+use sources::{ClusterError, Document, Inputs, Object};
 use tokio::runtime::Runtime;
 
 use crate::logs;
-use crate::manifests::{self, Manifest};
+use crate::manifests;
 use report::{DiffForm, DiffReport};
 
 #[derive(Subcommand)]
@@ -72,7 +73,7 @@ pub fn run(task: &Crd) -> ExitCode {
 }
 
 /// The changes of the definitions, by name, and what they do to objects.
-fn compared(task: &Diff) -> Result<DiffReport, String> {
+fn compared(task: &Diff) -> Result<DiffReport> {
     let runtime = engine::runtime()?;
     let (mut old, mut new) = (normal(&runtime, &task.old)?, normal(&runtime, &task.new)?);
     // definitions that only a server has are not compared: they belong to other programs
@@ -105,7 +106,7 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
             let former = old.iter().find(|former| former.name == *name).map_or(value, |former| &former.value);
             let objects = objects(&runtime, argument, former)?;
             let tried = runtime.block_on(trial::on_objects(value, &objects));
-            report.of(name, tried.unwrap_or_else(|why| vec![diff::refused(&why)]));
+            report.of(name, tried.unwrap_or_else(|error| vec![diff::refused(&error.to_string())]));
         }
     }
     report.sources = new.into_iter().filter_map(|found| Some((found.name, found.source?))).collect();
@@ -117,12 +118,12 @@ struct NormalizedDefinition {
     name: String,
     value: Value,
     /// The manifest that has it, unless it is that of a server.
-    source: Option<Manifest>,
+    source: Option<(Document, Object)>,
 }
 
 /// The objects of a definition: those on a server, or all objects in files, of which the trial takes those of the
 /// kind.
-fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>, String> {
+fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>> {
     match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => Ok(listed(runtime, &kubeconfigs, &trial::path_of(definition))?),
         None => manifests::objects(argument),
@@ -134,14 +135,14 @@ fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<
 }
 
 /// The definitions of an argument. Fails with a one-line message.
-fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<NormalizedDefinition>, String> {
-    let found: Vec<(Value, Option<Manifest>)> = match cluster::kubeconfigs(argument) {
+fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<NormalizedDefinition>> {
+    let found: Vec<(Value, Option<(Document, Object)>)> = match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => {
             listed(runtime, &kubeconfigs, trial::DEFINITIONS)?.into_iter().map(|value| (value, None)).collect()
         }
         None => {
-            let manifests = manifests::of_argument(argument)?.into_iter();
-            manifests.map(|manifest| ((*manifest.object.value).clone(), Some(manifest))).collect()
+            let objects = Inputs::of(&[argument.to_owned()]).objects()?.into_iter();
+            objects.map(|(document, object)| ((*object.value).clone(), Some((document, object)))).collect()
         }
     };
     let definitions = found.into_iter().filter(|(value, _)| value.str_at(&["kind"]) == "CustomResourceDefinition");
@@ -149,15 +150,15 @@ fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<NormalizedDefinition>
         let (name, value) = normalized(argument, &value)?;
         Ok(NormalizedDefinition { name, value, source })
     };
-    let definitions: Vec<NormalizedDefinition> = definitions.map(of).collect::<Result<_, String>>()?;
+    let definitions: Vec<NormalizedDefinition> = definitions.map(of).collect::<Result<_>>()?;
     match definitions.is_empty() {
-        true => Err(format!("{argument}: there is no CustomResourceDefinition")),
+        true => fail(format!("{argument}: there is no CustomResourceDefinition")),
         false => Ok(definitions),
     }
 }
 
 /// The name of a definition, and its stored form.
-fn normalized(argument: &str, manifest: &Value) -> Result<(String, Value), String> {
+fn normalized(argument: &str, manifest: &Value) -> Result<(String, Value)> {
     let name = manifest.str_at(&["metadata", "name"]).to_owned();
     let version = match manifest.str_at(&["apiVersion"]) {
         "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
@@ -182,7 +183,7 @@ mod tests {
                          spec: {group: example.com, scope: Namespaced, names: {plural: boats, kind: Boat}, versions: [{name: v1, \
                          served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {f: {type: string}}}}}]}\n";
 
-    fn report(old: &str, new: &str) -> Result<DiffReport, String> {
+    fn report(old: &str, new: &str) -> Result<DiffReport> {
         let directory = tempfile::tempdir().unwrap();
         let at = |file: &str| directory.path().join(file).to_string_lossy().into_owned();
         std::fs::write(at("old.yaml"), old).unwrap();
@@ -212,7 +213,7 @@ mod tests {
         let two = format!("{BOATS}---\n{}", BOATS.replace("boats", "ships").replace("Boat", "Ship"));
         let tighter = two.replacen("f: {type: string}", "\n  f: {type: string, maxLength: 5}", 1);
         let report = report(&two, &tighter).unwrap();
-        let file = report.sources["boats.example.com"].document.file.replace('\\', "/");
+        let file = report.sources["boats.example.com"].0.file.replace('\\', "/");
         let text = |form| report.text(form, "new.yaml").unwrap();
         assert_eq!(
             text(DiffForm::Github),
@@ -270,7 +271,7 @@ mod tests {
             ("kind: ConfigMap\n", "old.yaml: there is no CustomResourceDefinition"),
             ("kind: CustomResourceDefinition\nspec: {versions: 1}\n", "cannot unmarshal number"),
         ] {
-            let error = report(text, BOATS).map(|_| ()).unwrap_err();
+            let error = report(text, BOATS).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains(wanted) && !error.contains('\n'), "{error}");
         }
     }

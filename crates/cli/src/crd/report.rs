@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use client::Result;
 use machinery::{Value, json};
 use offline::findings::{self, Checked, Finding, Form, Place, Report};
 use schema::diff::{Change, Severity};
-
-use crate::manifests::Manifest;
+use sources::{Document, Object};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffForm {
@@ -28,7 +28,7 @@ pub enum DiffForm {
 pub struct DiffReport {
     changes: Vec<(String, Change)>,
     /// The manifests of the definitions after the change.
-    pub sources: BTreeMap<String, Manifest>,
+    pub sources: BTreeMap<String, (Document, Object)>,
 }
 
 impl DiffReport {
@@ -42,7 +42,7 @@ impl DiffReport {
 
     /// The report as a text. Changes that are in no manifest, such as the removal of a definition,
     /// are attributed to the file `input`.
-    pub fn text(&self, form: DiffForm, input: &str) -> Result<String, String> {
+    pub fn text(&self, form: DiffForm, input: &str) -> Result<String> {
         match form {
             DiffForm::Text => Ok(self.changes.iter().map(|(name, change)| text(name, change)).collect()),
             DiffForm::Json => {
@@ -56,7 +56,7 @@ impl DiffReport {
         }
     }
 
-    fn printed(&self, form: Form, input: &str) -> Result<String, String> {
+    fn printed(&self, form: Form, input: &str) -> Result<String> {
         let mut by_name: BTreeMap<&str, Vec<Finding>> =
             self.sources.keys().map(|name| (name.as_str(), vec![])).collect();
         for (name, change) in &self.changes {
@@ -67,13 +67,13 @@ impl DiffReport {
         let mut files = std::collections::BTreeSet::new();
         for (name, findings) in by_name {
             let file: Arc<str> =
-                self.sources.get(name).map_or_else(|| input.into(), |found| found.document.file.clone());
+                self.sources.get(name).map_or_else(|| input.into(), |(document, _)| document.file.clone());
             files.insert(file.clone());
             report.checked(&Checked { file, object: format!("CustomResourceDefinition {name}"), findings })?;
         }
         files.iter().for_each(|_| report.file());
         report.end()?;
-        String::from_utf8(out).map_err(|error| error.to_string())
+        Ok(String::from_utf8(out)?)
     }
 
     fn finding(&self, name: &str, change: &Change) -> Finding {
@@ -83,7 +83,7 @@ impl DiffReport {
             Severity::Info => findings::Severity::Info,
         };
         let (reason, message) = (change.check.name, change.reason.trim());
-        let place = self.sources.get(name).map_or_else(Place::default, |Manifest { document, object }| {
+        let place = self.sources.get(name).map_or_else(Place::default, |(document, object)| {
             let path = path_in_definition(&object.value, change);
             findings::at_field(document, object, severity, reason, &path, message).place
         });

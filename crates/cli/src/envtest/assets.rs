@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use client::{Context as _, Result, fail};
 use machinery::Release;
 
-use crate::files::{FileError, cannot};
 use crate::logs;
 
 /// The programs that are links to this one.
@@ -120,7 +120,7 @@ fn version() -> String {
 /// # Errors
 ///
 /// The directory cannot be created, or the name of a program is taken by something other than a link.
-pub fn run(assets: &Assets) -> Result<(), String> {
+pub fn run(assets: &Assets) -> Result<()> {
     match (&assets.task, &assets.directory) {
         (Some(AssetsTask::Use { version, print: form, directory, kube_api_test, flags }), _) => {
             warn_of_other(version.as_deref());
@@ -131,7 +131,7 @@ pub fn run(assets: &Assets) -> Result<(), String> {
         }
         (Some(AssetsTask::List { flags, .. }), _) => list(flags),
         (None, Some(directory)) => write(directory),
-        (None, None) => Err("a directory is required: pintle assets DIR".to_owned()),
+        (None, None) => fail("a directory is required: pintle assets DIR"),
     }
 }
 
@@ -147,7 +147,7 @@ fn warn_of_other(wanted: Option<&str>) {
 }
 
 /// Writes the directory: links to this program, and one to kubectl if it is in PATH.
-fn write(directory: &Path) -> Result<(), String> {
+fn write(directory: &Path) -> Result<()> {
     link_programs(directory)?;
     match find("kubectl") {
         Some(kubectl) => link(&kubectl, &directory.join("kubectl"))?,
@@ -171,7 +171,7 @@ fn platform() -> String {
 }
 
 /// Prints the directory in which kube-api-test looks for programs, and creates it first if it does not exist.
-fn kube_api_test_directory(parent: &Path, form: AssetsForm, installed_only: bool) -> Result<(), String> {
+fn kube_api_test_directory(parent: &Path, form: AssetsForm, installed_only: bool) -> Result<()> {
     let directory = parent.join("k8s").join(format!("{}-{}", version(), platform().replace('/', "-")));
     if !installed_only && !directory.join("kubectl").exists() {
         let kubectl = find("kubectl").ok_or("kube-api-test needs kubectl, which is not in PATH")?;
@@ -182,10 +182,10 @@ fn kube_api_test_directory(parent: &Path, form: AssetsForm, installed_only: bool
 }
 
 /// Prints the directory, and creates it first if it does not exist.
-fn print(directory: &Path, form: AssetsForm, installed_only: bool) -> Result<(), String> {
+fn print(directory: &Path, form: AssetsForm, installed_only: bool) -> Result<()> {
     if !is_there(directory) {
         if installed_only {
-            return Err(format!("{} does not exist; without -i it is created", directory.display()));
+            return fail(format!("{} does not exist; without -i it is created", directory.display()));
         }
         link_programs(directory)?;
     }
@@ -198,7 +198,7 @@ fn print(directory: &Path, form: AssetsForm, installed_only: bool) -> Result<(),
     Ok(())
 }
 
-fn list(flags: &Setup) -> Result<(), String> {
+fn list(flags: &Setup) -> Result<()> {
     let is_there = is_there(&flags.directory());
     if is_there || !flags.installed_only {
         let state = if is_there { "(installed)" } else { "(available)" };
@@ -208,10 +208,10 @@ fn list(flags: &Setup) -> Result<(), String> {
 }
 
 /// Creates a directory with the links to this program.
-pub fn link_programs(directory: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(directory).map_err(cannot("create", directory))?;
-    let program = std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
-    Ok(NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))?)
+pub fn link_programs(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).cannot("create", directory)?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    NAMES.into_iter().try_for_each(|name| link(&program, &directory.join(name)))
 }
 
 fn absolute(directory: &Path) -> PathBuf {
@@ -226,11 +226,11 @@ fn export_line(directory: &Path) -> String {
 }
 
 /// Creates a link, replacing an existing link.
-fn link(program: &Path, path: &Path) -> Result<(), FileError> {
+fn link(program: &Path, path: &Path) -> Result<()> {
     if path.is_symlink() {
-        std::fs::remove_file(path).map_err(cannot("replace", path))?;
+        std::fs::remove_file(path).cannot("replace", path)?;
     }
-    std::os::unix::fs::symlink(program, path).map_err(cannot("create", path))
+    std::os::unix::fs::symlink(program, path).cannot("create", path)
 }
 
 fn find(program: &str) -> Option<PathBuf> {

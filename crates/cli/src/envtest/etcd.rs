@@ -6,6 +6,8 @@ use std::os::unix::process::parent_id;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use client::{Context as _, Result};
+
 use crate::{ending, logs};
 
 /// The version that the stand-in reports, by which Pintle recognizes it.
@@ -55,10 +57,10 @@ fn value_of<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 /// Serves in a thread.
-fn listen(urls: &str) -> Result<std::thread::JoinHandle<()>, String> {
+fn listen(urls: &str) -> Result<std::thread::JoinHandle<()>> {
     let url = urls.split(',').next().unwrap_or_default();
     let address = url.strip_prefix("http://").ok_or_else(|| format!("{url}: only http:// is served"))?;
-    let listener = TcpListener::bind(address.trim_end_matches('/')).map_err(|error| format!("{url}: {error}"))?;
+    let listener = TcpListener::bind(address.trim_end_matches('/')).context(url)?;
     Ok(std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             // a client that disconnects ends its own request only

@@ -58,12 +58,8 @@ impl Api {
         Verdict::read(self.send(method, uri, content_type, body).await?).await.object()
     }
 
-    /// Begins a watch.
-    pub async fn watch(&self, uri: &str) -> Result<Response<server::Body>, Status> {
-        self.send(Method::GET, uri, "", None).await
-    }
-
-    async fn send(
+    /// Sends a request, such as a watch, whose response is not read yet.
+    pub async fn send(
         &self,
         method: Method,
         uri: &str,

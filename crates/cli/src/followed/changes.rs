@@ -23,6 +23,7 @@ mod linux {
     use std::sync::Arc;
 
     use base::clock;
+    use client::{Context as _, Result};
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
     use tokio::sync::mpsc;
     use tokio::time::{Instant, timeout, timeout_at};
@@ -31,6 +32,8 @@ mod linux {
     use crate::limits::{
         FOLLOWED_EVENTS, FOLLOWED_QUIET, FOLLOWED_QUIET_MAX, FOLLOWED_STACK_BYTES, FOLLOWED_WRITE_MAX,
     };
+
+    const FAILED: &str = "files cannot be watched";
 
     /// A change that the system has reported.
     struct Event {
@@ -63,12 +66,11 @@ mod linux {
     }
 
     impl Changes {
-        pub fn begin() -> Result<Changes, String> {
-            let failed = |error: std::io::Error| format!("files cannot be watched: {error}");
-            let inotify = Arc::new(inotify::init(CreateFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
+        pub fn begin() -> Result<Changes> {
+            let inotify = Arc::new(inotify::init(CreateFlags::CLOEXEC).context(FAILED)?);
             let (sender, events) = mpsc::channel(FOLLOWED_EVENTS);
             let (read_from, thread) = (inotify.clone(), std::thread::Builder::new().stack_size(FOLLOWED_STACK_BYTES));
-            thread.name("file events".to_owned()).spawn(move || read(&read_from, &sender)).map_err(failed)?;
+            thread.name("file events".to_owned()).spawn(move || read(&read_from, &sender)).context(FAILED)?;
             Ok(Changes { inotify, events, directories: HashMap::new(), written: HashMap::new() })
         }
 
@@ -146,13 +148,15 @@ mod linux {
 mod polling {
     use std::path::Path;
 
+    use client::Result;
+
     use super::Next;
     use crate::limits::FOLLOWED_LOOK;
 
     pub struct Changes;
 
     impl Changes {
-        pub fn begin() -> Result<Changes, String> {
+        pub fn begin() -> Result<Changes> {
             Ok(Changes)
         }
 

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base::clock;
+use client::{Result, fail};
 use http::Method;
 use machinery::{Status, Value, json};
+use offline::engine::Refusal;
 use offline::findings::{self, Checked, Finding};
 use server::Mapping;
 use tokio::time::Instant;
@@ -100,7 +102,8 @@ impl FollowedFiles {
         self.next = Next::Change;
         let found = match self.found(changes) {
             Ok(found) => found,
-            Err(why) => {
+            Err(failure) => {
+                let why = failure.to_string();
                 if self.problem.as_ref() != Some(&why) {
                     print_error(&format!("pintle: {why}; all objects stay as they are"));
                 }
@@ -144,7 +147,7 @@ impl FollowedFiles {
     }
 
     /// The files that there are. Those that a program is writing are as they were.
-    fn found(&self, changes: &mut Changes) -> Result<BTreeMap<PathBuf, Stamp>, String> {
+    fn found(&self, changes: &mut Changes) -> Result<BTreeMap<PathBuf, Stamp>> {
         let mut found = BTreeMap::new();
         for argument in &self.arguments {
             let files = sources::manifests(argument, &mut |directory| changes.watch(directory))?;
@@ -158,9 +161,9 @@ impl FollowedFiles {
         let arguments: Vec<String> = self.arguments.iter().map(|path| path.display().to_string()).collect();
         match () {
             () if found.len() > FOLLOWED_FILES_MAX => {
-                Err(format!("{}: more than {FOLLOWED_FILES_MAX} manifests cannot be followed", arguments.join(", ")))
+                fail(format!("{}: more than {FOLLOWED_FILES_MAX} manifests cannot be followed", arguments.join(", ")))
             }
-            () if bytes > FOLLOWED_BYTES_MAX => Err(format!(
+            () if bytes > FOLLOWED_BYTES_MAX => fail(format!(
                 "{}: manifests of more than {} MiB cannot be followed",
                 arguments.join(", "),
                 FOLLOWED_BYTES_MAX >> 20
@@ -260,9 +263,11 @@ impl FollowedFiles {
         if matches!(status.code, 429 | 503 | 504) {
             self.next = Next::After(limits::FOLLOWED_RETRY);
         }
-        item.checked(match untyped(&status.message) {
-            fields if fields.is_empty() => findings::of_verdict(&item.document, &item.object, status),
-            fields => fields.into_iter().map(|(field, why)| item.error(findings::UNKNOWN_FIELD, field, why)).collect(),
+        item.checked(match Refusal::of(status) {
+            Refusal::Untyped(fields) if !fields.is_empty() => {
+                fields.into_iter().map(|(field, why)| item.error(findings::UNKNOWN_FIELD, field, why)).collect()
+            }
+            _ => findings::of_verdict(&item.document, &item.object, status),
         })
     }
 
@@ -358,13 +363,6 @@ fn missing(item: &Item) -> Finding {
     item.error("NoDefinition", "kind", &format!("no matches for kind {kind:?} in version {version:?}"))
 }
 
-/// The fields that do not fit the schema, and why, in the text of an apply that fails for them: it has no causes.
-fn untyped(message: &str) -> Vec<(&str, &str)> {
-    let Some((_, list)) = message.split_once("failed to create typed patch object (") else { return vec![] };
-    let Some((_, list)) = list.split_once("): ") else { return vec![] };
-    list.lines().filter_map(|line| line.trim_start().strip_prefix('.')?.split_once(": ")).collect()
-}
-
 /// An object with the label and the annotation of its file.
 fn marked(object: &Value, file: &Path) -> Value {
     let mut object = object.clone();
@@ -376,24 +374,4 @@ fn marked(object: &Value, file: &Path) -> Value {
         }
     }
     object
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_of_typed_patches_are_found() {
-        let text = |list: &str| format!("failed to create typed patch object (n/a; g.io/v1, Kind=A): {list}");
-        for (message, want) in [
-            (text(".spec.a: field not declared in schema"), &[("spec.a", "field not declared in schema")] as &[_]),
-            (
-                text("errors:\n  .spec.a: expected map, got &{[1]}\n  .spec.b[0]: b"),
-                &[("spec.a", "expected map, got &{[1]}"), ("spec.b[0]", "b")],
-            ),
-            ("spec.a: Invalid value".to_owned(), &[]),
-        ] {
-            assert_eq!(untyped(&message), want, "{message}");
-        }
-    }
 }

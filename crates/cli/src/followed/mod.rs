@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use base::task;
 use clap::Args;
+use client::{Context as _, Result, fail};
 use server::Server;
 
 use self::api::Api;
@@ -34,8 +35,8 @@ pub struct FollowFlags {
 }
 
 /// Fails with a one-line message if a path cannot be followed.
-fn check(path: &Path) -> Result<(), String> {
-    let failed = |why: &str| Err(format!("-f {}: {why}", path.display()));
+fn check(path: &Path) -> Result<()> {
+    let failed = |why: &str| fail(format!("-f {}: {why}", path.display()));
     match std::fs::metadata(path) {
         _ if path == Path::new("-") => failed("stdin cannot be followed; --from reads it"),
         Ok(found) if found.is_dir() || found.is_file() => Ok(()),
@@ -46,19 +47,19 @@ fn check(path: &Path) -> Result<(), String> {
 
 impl FollowFlags {
     /// Fails with a one-line message if a path cannot be followed, or statuses would be read as manifests.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<()> {
         self.filename.iter().try_for_each(|path| check(path))?;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let Some(statuses) = self.status_dir.as_deref().map(absolute) else { return Ok(()) };
         match self.filename.iter().find(|path| statuses.starts_with(absolute(path))) {
-            Some(path) => Err(format!("--status-dir must not be in {}, which -f reads", path.display())),
+            Some(path) => fail(format!("--status-dir must not be in {}, which -f reads", path.display())),
             None => Ok(()),
         }
     }
 
     /// Applies the files, and goes on with their changes while the server runs. Objects of an earlier run are looked for if the
     /// store may have some. Returns how many files could not be applied.
-    pub async fn start(&self, server: &Server, earlier: Earlier) -> Result<usize, String> {
+    pub async fn start(&self, server: &Server, earlier: Earlier) -> Result<usize> {
         if self.filename.is_empty() {
             return Ok(0);
         }
@@ -82,7 +83,7 @@ impl FollowFlags {
             });
             wrong
         });
-        first.await.map_err(|error| format!("the files of -f cannot be applied: {error}"))
+        first.await.context("the files of -f cannot be applied")
     }
 }
 

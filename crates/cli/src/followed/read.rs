@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use machinery::Value;
-use offline::findings::{self, Checked, Finding, Place, Report, Severity, Style};
+use offline::findings::{self, Checked, Finding, Report, Severity, Style};
 use sources::{Document, Input, Object};
 
 use crate::limits;
@@ -55,13 +55,7 @@ impl Item {
 /// Reads the objects of a file, or returns its errors. Files of other tools have no objects.
 pub fn read(path: &Path) -> Result<Vec<Item>, Vec<Checked>> {
     let name: Arc<str> = path.to_string_lossy().into();
-    let unreadable = |error: sources::Error| {
-        let place = Place::default();
-        let (severity, reason) = (Severity::Error, "Unreadable".to_owned());
-        let finding =
-            Finding { severity, reason, message: error.to_string(), field: String::new(), place, releases: vec![] };
-        vec![Checked { file: name.clone(), object: String::new(), findings: vec![finding] }]
-    };
+    let unreadable = |error: sources::Error| vec![Checked::unreadable(name.clone(), error)];
     let text = Input::File(path.to_owned()).text(limits::FOLLOWED_BYTES_MAX).map_err(unreadable)?;
     let input = Input::Read(name.clone(), text);
     if !input.is_manifest() {
@@ -73,7 +67,7 @@ pub fn read(path: &Path) -> Result<Vec<Item>, Vec<Checked>> {
         match document.objects() {
             Err(undecodable) => {
                 let finding = findings::of_line(&document, "NotAnObject", undecodable.line, &undecodable.why);
-                wrong.push(Checked { file: name.clone(), object: String::new(), findings: vec![finding] });
+                wrong.push(Checked::without_object(name.clone(), finding));
             }
             Ok((objects, repeated)) => {
                 let of_document: Vec<Item> =
@@ -101,5 +95,5 @@ pub fn excerpt(wrong: &[Checked]) -> String {
     let style = Style { detail: findings::Detail::Errors, ..Style::default() };
     let printed = Report::begin(style, &mut text)
         .and_then(|mut report| wrong.iter().try_for_each(|checked| report.checked(checked)));
-    printed.map_or_else(|why| why, |()| String::from_utf8_lossy(&text).trim_end().to_owned())
+    printed.map_or_else(|error| error.to_string(), |()| String::from_utf8_lossy(&text).trim_end().to_owned())
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use base::task;
+use http::Method;
 use http_body_util::BodyExt as _;
 use machinery::{Value, json, value, yaml};
 use server::Mapping;
@@ -46,7 +47,7 @@ impl Statuses {
 /// Writes the statuses that a watch has, until it ends. It begins with all objects.
 async fn watch(api: &Api, collection: &str, to: &Path, place: &str) {
     let uri = format!("{collection}?watch=true&labelSelector={APPLIED_LABEL}%3Dtrue");
-    let Ok(response) = api.watch(&uri).await else { return };
+    let Ok(response) = api.send(Method::GET, &uri, "", None).await else { return };
     if !response.status().is_success() {
         return;
     }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use client::Result;
 use machinery::time::{duration, parse_duration, parse_rfc3339};
 use machinery::{Value, json};
 
@@ -75,18 +76,18 @@ pub struct ShowClock {
     target: TargetWorkspace,
 }
 
-fn nanoseconds(text: &str) -> Result<u64, String> {
+fn nanoseconds(text: &str) -> Result<u64, &'static str> {
     let given = parse_duration(text).ok().filter(|given| !given.is_zero());
     let given = given.and_then(|given| u64::try_from(given.as_nanos()).ok());
-    given.ok_or_else(|| "wanted a duration such as 1h30m".to_owned())
+    given.ok_or("wanted a duration such as 1h30m")
 }
 
-fn time(text: &str) -> Result<String, String> {
-    parse_rfc3339(text).map(|_| text.to_owned()).ok_or_else(|| "wanted a time such as 2030-01-01T00:00:00Z".to_owned())
+fn time(text: &str) -> Result<String, &'static str> {
+    parse_rfc3339(text).map(|_| text.to_owned()).ok_or("wanted a time such as 2030-01-01T00:00:00Z")
 }
 
 /// Runs a task. Fails with a one-line message.
-pub fn run(task: &ClockTask) -> Result<ExitCode, String> {
+pub fn run(task: &ClockTask) -> Result<ExitCode> {
     block_on(async {
         let done = match task {
             ClockTask::Exec(task) => return faketime::run(task).await,
@@ -120,9 +121,9 @@ fn advanced(clock: &Value, by: u64) -> String {
 }
 
 /// Changes fields of the spec, or creates the Clock with them, and prints what it shows.
-async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -> Result<(), String> {
+async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -> Result<()> {
     let mut objects = Objects::connect(target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
+    let found = objects.get("clocks", CLOCK).await?;
     let clock = if found.is_ok() {
         objects.patch("clocks", CLOCK, spec(&found.body)).await?
     } else {
@@ -131,9 +132,9 @@ async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -
     logs::print(shown(&clock).as_bytes())
 }
 
-async fn show(task: &ShowClock) -> Result<(), String> {
+async fn show(task: &ShowClock) -> Result<()> {
     let mut objects = Objects::connect(&task.target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
+    let found = objects.get("clocks", CLOCK).await?;
     let text = match task.output {
         _ if found.code == 404 => "that of the machine\n".to_owned(),
         TextOrJson::Text => shown(&found.ok()?),

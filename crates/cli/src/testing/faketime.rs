@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Args;
-use client::JsonClient;
+use client::{Context as _, Result, fail};
 use machinery::Value;
 use machinery::time::parse_rfc3339;
 
 use super::{CLOCK, Objects, TargetWorkspace};
 use crate::child::{Forwarded, exit_code};
-use crate::files::{self, cannot};
+use crate::files;
 use crate::limits;
 use crate::scratch::Scratch;
 
@@ -43,14 +43,13 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 /// Runs the command, and exits with its status. Fails with a one-line message.
-pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
-    let Some((program, arguments)) = task.command.split_first() else { return Err("there is no command".to_owned()) };
+pub async fn run(task: &ExecWithClock) -> Result<ExitCode> {
+    let Some((program, arguments)) = task.command.split_first() else { return fail("there is no command") };
     require_c_library(program)?;
     let library = library(task.library.as_deref())?;
     let mut objects = Objects::connect(&task.target).await?;
-    let path = format!("{}/clocks/{}", objects.base, CLOCK);
     let file = Scratch::elsewhere();
-    let mut shown = shown_time(&mut objects.client, &path).await?;
+    let mut shown = shown_time(&mut objects).await?;
     write(&file, &shown)?;
     let signals = Forwarded::listen()?;
     let child = Command::new(program)
@@ -62,12 +61,12 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
         // waits by the monotonic clock end as they would
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .spawn();
-    let child = child.map_err(cannot("run", Path::new(program)))?;
+    let child = child.cannot("run", Path::new(program))?;
     let following = async {
         loop {
             tokio::time::sleep(limits::CLOCK_LOOK).await;
             // the command goes on with the last time while the server cannot be asked
-            if let Ok(now) = shown_time(&mut objects.client, &path).await
+            if let Ok(now) = shown_time(&mut objects).await
                 && now != shown
             {
                 write(&file, &now)?;
@@ -83,8 +82,8 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
 
 /// The time of the workspace as libfaketime reads it: seconds since the Unix epoch if it is stopped, or an offset from the
 /// machine's clock.
-async fn shown_time(client: &mut JsonClient, path: &str) -> Result<String, String> {
-    let found = client.get(path).await?;
+async fn shown_time(objects: &mut Objects) -> Result<String> {
+    let found = objects.get("clocks", CLOCK).await?;
     if found.code == 404 { Ok("+0".to_owned()) } else { Ok(faketime_of(&found.ok()?)) }
 }
 
@@ -98,20 +97,20 @@ fn faketime_of(clock: &Value) -> String {
 }
 
 /// Replaces the content of the file at once, since the command may read it at any time.
-fn write(file: &Scratch, time: &str) -> Result<(), String> {
+fn write(file: &Scratch, time: &str) -> Result<()> {
     let next = Scratch::beside(&file.0);
     let written = next.create()?.write_all(time.as_bytes());
-    written.map_err(|error| format!("cannot write the time of the command: {error}"))?;
-    Ok(next.publish(&file.0)?)
+    written.context("cannot write the time of the command")?;
+    next.publish(&file.0)
 }
 
-fn library(given: Option<&Path>) -> Result<PathBuf, String> {
+fn library(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(file) = given {
-        return if file.is_file() { Ok(file.to_owned()) } else { Err(format!("{} does not exist", file.display())) };
+        return if file.is_file() { Ok(file.to_owned()) } else { fail(format!("{} does not exist", file.display())) };
     }
     let found = LIBRARIES.iter().map(Path::new).find(|file| file.is_file());
     let missing = "libfaketime is not installed: install the package libfaketime, or name the file with --library";
-    found.map(Path::to_owned).ok_or_else(|| missing.to_owned())
+    Ok(found.map(Path::to_owned).ok_or(missing)?)
 }
 
 /// How a program asks for the time.
@@ -126,7 +125,7 @@ enum ClockSource {
 }
 
 /// Fails for a program that would see the time of the machine.
-fn require_c_library(program: &std::ffi::OsStr) -> Result<(), String> {
+fn require_c_library(program: &std::ffi::OsStr) -> Result<()> {
     let Some(file) = in_path(program) else { return Ok(()) };
     let content = files::read(&file)?;
     let why = match source_of(&content) {
@@ -137,7 +136,7 @@ fn require_c_library(program: &std::ffi::OsStr) -> Result<(), String> {
         }
         ClockSource::Static => "is linked statically, so the calls of its C library cannot be replaced",
     };
-    Err(format!("{} {why}", file.display()))
+    fail(format!("{} {why}", file.display()))
 }
 
 /// The file that runs as a command, if there is one.

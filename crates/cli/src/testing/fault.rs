@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base::clock;
 use clap::{Args, Subcommand, ValueEnum};
+use client::{Result, fail};
 use machinery::{Value, json};
 
 use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, set_texts};
@@ -204,7 +205,7 @@ pub struct WhenFlags {
     trigger: Option<Value>,
 }
 
-fn trigger(text: &str) -> Result<Value, String> {
+fn trigger(text: &str) -> Result<Value, &'static str> {
     let (resource, expression) = text.split_once(':').ok_or("wanted RESOURCE:EXPRESSION")?;
     let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     Ok(json!({"group": group, "resource": resource, "expression": (expression.trim())}))
@@ -261,7 +262,7 @@ impl CreateFault {
 }
 
 /// Runs a task. Fails with a one-line message.
-pub fn run(task: &FaultTask) -> Result<(), String> {
+pub fn run(task: &FaultTask) -> Result<()> {
     block_on(async {
         match task {
             FaultTask::Create(task) => {
@@ -279,13 +280,12 @@ pub fn run(task: &FaultTask) -> Result<(), String> {
 }
 
 /// Waits for a fault. The error says what it has hit so far.
-async fn wait(task: &WaitForFault) -> Result<(), String> {
+async fn wait(task: &WaitForFault) -> Result<()> {
     let mut objects = Objects::connect(&task.target).await?;
-    let path = format!("{}/faults/{}", objects.base, task.name);
     let begun = clock::instant();
     loop {
         // a read shows all hits before it, whereas a watch shows some of them later
-        let fault = objects.client.get(&path).await?.ok()?;
+        let fault = objects.get("faults", &task.name).await?.ok()?;
         let (hits, phase) = (fault.int_at(&["status", "hits"]), fault.str_at(&["status", "phase"]));
         let times = counted(usize::try_from(hits).unwrap_or_default(), "time");
         let is_done = if task.ended { phase == "Ended" } else { hits >= i64::from(task.hits) };
@@ -294,7 +294,7 @@ async fn wait(task: &WaitForFault) -> Result<(), String> {
         }
         let is_over = phase == "Failed" || !task.ended && phase == "Ended";
         if is_over || begun.elapsed() >= task.timeout {
-            return Err(format!("fault {:?} is {} and has hit {times}", task.name, phase.to_lowercase()));
+            return fail(format!("fault {:?} is {} and has hit {times}", task.name, phase.to_lowercase()));
         }
         tokio::time::sleep(limits::FAULT_LOOK).await;
     }

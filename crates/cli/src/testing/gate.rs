@@ -1,6 +1,7 @@
 //! `pintle gate`.
 
 use clap::{Subcommand, ValueEnum};
+use client::Result;
 use machinery::{Value, json};
 
 use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace};
@@ -71,7 +72,7 @@ impl Order {
 }
 
 /// Runs a task. Fails with a one-line message.
-pub fn run(task: &GateTask) -> Result<(), String> {
+pub fn run(task: &GateTask) -> Result<()> {
     block_on(async {
         match task {
             GateTask::Hold { name, matching, order, seed, target } => {
@@ -91,9 +92,8 @@ pub fn run(task: &GateTask) -> Result<(), String> {
     })
 }
 
-async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<(), String> {
-    let path = format!("{}/gates/{name}", objects.base);
-    if objects.client.get(&path).await?.is_ok() {
+async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<()> {
+    if objects.get("gates", name).await?.is_ok() {
         let mut closed = spec;
         closed.set_at(&["open"], Value::Bool(false));
         objects.patch("gates", name, closed).await?;
@@ -103,13 +103,12 @@ async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<(), Stri
     logs::print(format!("gate {name:?} holds events\n").as_bytes())
 }
 
-async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Result<(), String> {
+async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Result<()> {
     let Some(number) = number else {
         objects.patch("gates", name, json!({"open": true})).await?;
         return logs::print(format!("gate {name:?} is open\n").as_bytes());
     };
-    let path = format!("{}/gates/{name}", objects.base);
-    let gate = objects.client.get(&path).await?.ok()?;
+    let gate = objects.get("gates", name).await?.ok()?;
     let total = gate.int_at(&["spec", "release"]) + i64::from(number);
     objects.patch("gates", name, json!({"release": total})).await?;
     let events = counted(number as usize, "more event");

@@ -9,7 +9,7 @@ mod settle;
 mod transcript;
 
 use clap::Args;
-use client::{Access, JsonClient, Method};
+use client::{Access, JsonClient, JsonResponse, Method, Result, fail};
 use machinery::{Value, json};
 
 use crate::logs;
@@ -36,7 +36,7 @@ pub struct TargetWorkspace {
 
 impl TargetWorkspace {
     /// How the workspace is reached.
-    fn access(&self) -> Result<Access, String> {
+    fn access(&self) -> Result<Access> {
         let access = Access::read_all(&self.server.kubeconfigs())?;
         Ok(match &self.workspace {
             Some(name) => access.to_workspace(name),
@@ -79,7 +79,7 @@ pub struct Matching {
 }
 
 /// A label of `--selector`.
-fn label(text: &str) -> Result<(String, String), String> {
+fn label(text: &str) -> Result<(String, String), &'static str> {
     let (key, value) = text.split_once('=').ok_or("wanted KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
@@ -122,12 +122,12 @@ struct Objects {
 
 impl Objects {
     /// Connects, and checks that the server serves these objects.
-    async fn connect(target: &TargetWorkspace) -> Result<Objects, String> {
+    async fn connect(target: &TargetWorkspace) -> Result<Objects> {
         let mut client = JsonClient::of(&target.access()?).await?;
         let base = "/apis/testing.pintle.dev";
         let found = client.get(base).await?;
         if found.code == 404 && found.body.str_at(&["details", "group"]) != "workspaces.pintle.dev" {
-            return Err("the server has no objects of testing.pintle.dev: start it with --testing".to_owned());
+            return fail("the server has no objects of testing.pintle.dev: start it with --testing");
         }
         found.ok()?;
         Ok(Objects { client, base: format!("{base}/v1alpha1") })
@@ -138,6 +138,10 @@ impl Objects {
             "spec": (spec)});
         let path = format!("{}/{plural}", self.base);
         self.client.call(Method::POST, &path, "application/json", Some(&object)).await?.ok()
+    }
+
+    async fn get(&mut self, plural: &str, name: &str) -> Result<JsonResponse, client::Error> {
+        self.client.get(&format!("{}/{plural}/{name}", self.base)).await
     }
 
     async fn end(&mut self, plural: &str, name: &str) -> Result<Value, client::Error> {
@@ -164,15 +168,10 @@ pub struct ListFlags {
 
 impl ListFlags {
     /// Prints the objects of a resource, as JSON or as rows.
-    async fn run(&self, plural: &str, header: &str, row: impl Fn(&Value) -> String) -> Result<(), String> {
+    async fn run(&self, plural: &str, header: &str, row: impl Fn(&Value) -> String) -> Result<()> {
         let mut objects = Objects::connect(&self.target).await?;
         let list = objects.client.get(&format!("{}/{plural}", objects.base)).await?.ok()?;
-        if self.output == TextOrJson::Json {
-            return logs::print((list.to_json() + "\n").as_bytes());
-        }
-        let rows = list.items_at(&["items"]).iter().map(row);
-        let lines = std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end()));
-        logs::print(lines.collect::<String>().as_bytes())
+        logs::print(self.output.list(&list, header, row).as_bytes())
     }
 }
 
@@ -192,7 +191,7 @@ pub struct DeleteFlags {
 }
 
 impl DeleteFlags {
-    async fn run(&self, what: &str, plural: &str) -> Result<(), String> {
+    async fn run(&self, what: &str, plural: &str) -> Result<()> {
         let mut objects = Objects::connect(&self.target).await?;
         if self.all {
             let base = format!("{}/{plural}", objects.base);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use client::Result;
 use machinery::{Value, json};
 
 use super::{Objects, TargetWorkspace, set_texts};
@@ -41,7 +42,7 @@ pub struct Settle {
 }
 
 /// Waits until the workspace has settled. Fails with a one-line message.
-pub fn run(task: &Settle) -> Result<ExitCode, String> {
+pub fn run(task: &Settle) -> Result<ExitCode> {
     let mut spec = json!({"quiet": (task.quiet.as_str()), "timeout": (task.timeout.as_str()), "rounds": (task.rounds),
         "held": (if task.ignore_held { "Ignore" } else { "Await" })});
     set_texts(&mut spec, "ignore", &task.ignore);

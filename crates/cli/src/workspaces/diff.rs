@@ -7,7 +7,7 @@ use machinery::{Value, json};
 use super::{DiffOutput, WORKSPACES};
 use crate::count::counted;
 use crate::logs;
-use client::{JsonClient, Method};
+use client::{JsonClient, Method, Result, fail};
 
 /// Media type of discovery in one document.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -18,7 +18,7 @@ const MAINTAINED: [&str; 3] = ["resourceVersion", "generation", "managedFields"]
 type Objects = BTreeMap<[String; 4], Value>;
 
 /// Prints the differences. Fails with a one-line message.
-pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: DiffOutput) -> Result<(), String> {
+pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: DiffOutput) -> Result<()> {
     let (before, after) = match new {
         Some(new) => (objects(client, old).await?, objects(client, new).await?),
         None => (objects_of_origin(client, old).await?, objects(client, old).await?),
@@ -34,7 +34,7 @@ pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: 
 }
 
 /// The objects that a workspace began with, read from a fork that exists as long as that takes.
-async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Objects, String> {
+async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Objects> {
     let spec = json!({"from": {"workspace": name, "origin": true}, "ephemeral": true, "template": true, "ttl": "10m"});
     let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
         "metadata": {"generateName": "origin-"}, "spec": spec});
@@ -43,7 +43,7 @@ async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Object
     let found = match super::ready(client, fork).await {
         Ok(_) => objects(client, fork).await,
         Err(why) => match client.get(&super::path(name)).await?.code {
-            404 => Err(format!("there is no workspace {name:?}")),
+            404 => fail(format!("there is no workspace {name:?}")),
             _ => Err(why),
         },
     };
@@ -52,7 +52,7 @@ async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Object
 }
 
 /// All objects of a workspace that can be listed.
-async fn objects(client: &mut JsonClient, workspace: &str) -> Result<Objects, String> {
+async fn objects(client: &mut JsonClient, workspace: &str) -> Result<Objects> {
     let prefix = if workspace == "default" { String::new() } else { format!("/clusters/{workspace}") };
     let mut all = Objects::new();
     for root in ["/api", "/apis"] {

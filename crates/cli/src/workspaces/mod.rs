@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use client::{Access, JsonClient, Method};
+use client::{Access, JsonClient, JsonResponse, Method, Result, fail};
 use machinery::{Value, json};
 
 use self::source::Origin;
@@ -174,7 +174,7 @@ pub enum Created {
 }
 
 /// Runs a task. Fails with a one-line message.
-pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
+pub fn run(task: &WorkspaceTask) -> Result<ExitCode> {
     block_on(async {
         let done = match task {
             WorkspaceTask::Template { name, from, ephemeral, server, command } => {
@@ -203,12 +203,12 @@ pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
 }
 
 /// Connects, and makes sure that the server has workspaces.
-async fn connect(server: &RunningServer) -> Result<JsonClient, String> {
+async fn connect(server: &RunningServer) -> Result<JsonClient> {
     // the kubeconfig may be that of a workspace
     let access = Access::read_all(&server.kubeconfigs())?.outside_workspaces();
     let mut client = JsonClient::of(&access).await?;
     if client.get("/apis/workspaces.pintle.dev").await?.code == 404 {
-        return Err("the server has no workspaces: start it with --workspaces".to_owned());
+        return fail("the server has no workspaces: start it with --workspaces");
     }
     Ok(client)
 }
@@ -228,7 +228,7 @@ fn spec_of(from: Option<&str>, ephemeral: bool) -> Value {
     spec
 }
 
-async fn create(name: &str, origin: Origin<'_>, flags: &WorkspaceFlags) -> Result<(), String> {
+async fn create(name: &str, origin: Origin<'_>, flags: &WorkspaceFlags) -> Result<()> {
     let mut client = connect(&flags.server).await?;
     let mut spec = spec_of(None, flags.ephemeral);
     for (field, text) in [("ttl", &flags.ttl), ("kubernetesVersion", &flags.kubernetes_version)] {
@@ -248,9 +248,7 @@ async fn create(name: &str, origin: Origin<'_>, flags: &WorkspaceFlags) -> Resul
     if let Some(source) = source {
         spec.set_at(&["from", "workspace"], Value::from(source));
     }
-    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
-        "metadata": {"name": name}, "spec": spec});
-    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
+    post(&mut client, name, spec).await?.ok()?;
     let workspace = ready(&mut client, name).await?;
     match flags.output {
         Created::Url => logs::print(format!("{}\n", workspace.str_at(&["status", "url"])).as_bytes()),
@@ -258,17 +256,24 @@ async fn create(name: &str, origin: Origin<'_>, flags: &WorkspaceFlags) -> Resul
     }
 }
 
+/// Sends the creation of a workspace.
+async fn post(client: &mut JsonClient, name: &str, spec: Value) -> Result<JsonResponse, client::Error> {
+    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+        "metadata": {"name": name}, "spec": spec});
+    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await
+}
+
 /// A new workspace, once it can be used. Fails with a one-line message.
-async fn ready(client: &mut JsonClient, name: &str) -> Result<Value, String> {
+async fn ready(client: &mut JsonClient, name: &str) -> Result<Value> {
     let workspace = reported(client, name, |status| !status.str_at(&["phase"]).is_empty()).await?;
     match workspace.str_at(&["status", "phase"]) {
         "Ready" => Ok(workspace),
-        _ => Err(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"]))),
+        _ => fail(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"]))),
     }
 }
 
 /// The workspace, once its status is as wanted. Fails with a one-line message.
-async fn reported(client: &mut JsonClient, name: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value, String> {
+async fn reported(client: &mut JsonClient, name: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value> {
     for _ in 0..limits::WORKSPACE_LOOKS {
         let workspace = client.get(&path(name)).await?.ok()?;
         if is_it(workspace.get("status").unwrap_or(&Value::Null)) {
@@ -277,15 +282,15 @@ async fn reported(client: &mut JsonClient, name: &str, is_it: impl Fn(&Value) ->
         tokio::time::sleep(limits::WORKSPACE_LOOK).await;
     }
     let waited: Duration = limits::WORKSPACE_LOOK * limits::WORKSPACE_LOOKS;
-    Err(format!("the server has not reported the state of workspace {name:?} within {} seconds", waited.as_secs()))
+    fail(format!("the server has not reported the state of workspace {name:?} within {} seconds", waited.as_secs()))
 }
 
 /// Does something with each workspace of a list, and stops at the first error.
 async fn each(
     names: &[String],
     server: &RunningServer,
-    act: impl AsyncFn(&mut JsonClient, &str) -> Result<String, String>,
-) -> Result<(), String> {
+    act: impl AsyncFn(&mut JsonClient, &str) -> Result<String>,
+) -> Result<()> {
     let mut client = connect(server).await?;
     for name in names {
         let done = act(&mut client, name).await?;
@@ -294,7 +299,7 @@ async fn each(
     Ok(())
 }
 
-async fn reset(client: &mut JsonClient, name: &str) -> Result<String, String> {
+async fn reset(client: &mut JsonClient, name: &str) -> Result<String> {
     let workspace = client.get(&path(name)).await?.ok()?;
     // any other text resets it
     let count: u64 = workspace.str_at(&["spec", "reset"]).parse().unwrap_or_default();
@@ -305,42 +310,38 @@ async fn reset(client: &mut JsonClient, name: &str) -> Result<String, String> {
     Ok("reset".to_owned())
 }
 
-async fn delete(client: &mut JsonClient, name: &str) -> Result<String, String> {
+async fn delete(client: &mut JsonClient, name: &str) -> Result<String> {
     client.call(Method::DELETE, &path(name), "application/json", None).await?.ok()?;
     Ok("deleted".to_owned())
 }
 
-async fn list(output: TextOrJson, server: &RunningServer) -> Result<(), String> {
+async fn list(output: TextOrJson, server: &RunningServer) -> Result<()> {
     let list = connect(server).await?.get(WORKSPACES).await?.ok()?;
-    if output == TextOrJson::Json {
-        return logs::print((list.to_json() + "\n").as_bytes());
-    }
-    let mut text = format!("{:<32} {:<8} {:<24} URL\n", "NAME", "PHASE", "FROM");
-    for workspace in list.items_at(&["items"]) {
+    let header = format!("{:<32} {:<8} {:<24} URL", "NAME", "PHASE", "FROM");
+    let row = |workspace: &Value| {
         let cell = |path: &[&str]| workspace.str_at(path).to_owned();
         let (name, phase) = (cell(&["metadata", "name"]), cell(&["status", "phase"]));
         let (from, url) = (cell(&["spec", "from", "workspace"]), cell(&["status", "url"]));
-        text.push_str(format!("{name:<32} {phase:<8} {from:<24} {url}").trim_end());
-        text.push('\n');
-    }
-    logs::print(text.as_bytes())
+        format!("{name:<32} {phase:<8} {from:<24} {url}")
+    };
+    logs::print(output.list(&list, &header, row).as_bytes())
 }
 
-fn print_kubeconfig(workspace: &Value, files: &[PathBuf]) -> Result<(), String> {
+fn print_kubeconfig(workspace: &Value, files: &[PathBuf]) -> Result<()> {
     logs::print(kubeconfig_of(workspace, files)?.as_bytes())
 }
 
 /// The kubeconfig of a workspace, with the credentials of the current context.
-fn kubeconfig_of(workspace: &Value, files: &[PathBuf]) -> Result<String, String> {
+fn kubeconfig_of(workspace: &Value, files: &[PathBuf]) -> Result<String> {
     let (name, url) = (workspace.str_at(&["metadata", "name"]), workspace.str_at(&["status", "url"]));
     let host = workspace.str_at(&["status", "host"]);
     if url.is_empty() {
-        return Err(format!("workspace {name:?} is not ready: {}", workspace.str_at(&["status", "message"])));
+        return fail(format!("workspace {name:?} is not ready: {}", workspace.str_at(&["status", "message"])));
     }
     for file in files {
         if let Some(found) = Kubeconfig::read(file)?.and_then(|kubeconfig| kubeconfig.for_branch(name, url, host)) {
             return Ok(found.text());
         }
     }
-    Err("the kubeconfig has no current context".to_owned())
+    fail("the kubeconfig has no current context")
 }

@@ -1,12 +1,12 @@
 //! A workspace from files and captures.
 
-use client::{JsonClient, Method};
+use client::{Failure, JsonClient, Method, Result, fail};
 use embed::captures;
 use machinery::{Text, Value, json, names, value};
 use server::is_own;
 use sources::{Plan, Planned};
 
-use super::{WORKSPACES, delete, path, ready};
+use super::{delete, path, post, ready};
 use crate::limits;
 use crate::logs::print_error;
 
@@ -21,13 +21,13 @@ pub enum Origin<'a> {
 impl<'a> Origin<'a> {
     /// The origin that the values of `--from` name: one name of a workspace, or sources. What cannot be the name of a workspace is a
     /// source.
-    pub fn of(from: &'a [String]) -> Result<Origin<'a>, String> {
+    pub fn of(from: &'a [String]) -> Result<Origin<'a>> {
         let is_workspace = |text: &String| text != "kubeconfig" && names::dns1123_label(text).is_empty();
         match from {
             [] => Ok(Origin::Empty),
             [name] if is_workspace(name) => Ok(Origin::Workspace(name)),
             several => match several.iter().find(|text| is_workspace(text)) {
-                Some(name) => Err(format!("--from: {name:?} is the name of a workspace; write ./{name} for a file")),
+                Some(name) => fail(format!("--from: {name:?} is the name of a workspace; write ./{name} for a file")),
                 None => Ok(Origin::Sources(several)),
             },
         }
@@ -36,8 +36,8 @@ impl<'a> Origin<'a> {
 
 /// Creates the template `NAME-source` with the objects of sources as they are, and returns its name. `spec` is that of the workspace
 /// that is going to be forked from it.
-pub async fn template(client: &mut JsonClient, name: &str, spec: &Value, from: &[String]) -> Result<String, String> {
-    let mut plan = captures::read(from, Ok)?;
+pub async fn template(client: &mut JsonClient, name: &str, spec: &Value, from: &[String]) -> Result<String> {
+    let mut plan = captures::read(from, Ok::<_, Failure>)?;
     // a capture of Pintle has the definitions that every workspace has
     plan.objects.retain(|one| !is_own(&one.group) && (one.plural != "customresourcedefinitions" || !is_own(&one.path)));
     print_error(&plan.summary());
@@ -45,9 +45,7 @@ pub async fn template(client: &mut JsonClient, name: &str, spec: &Value, from: &
     let template = format!("{name}-source");
     let mut spec = spec.clone();
     spec.set_at(&["controllers"], Value::from("None"));
-    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
-        "metadata": {"name": (template.as_str())}, "spec": spec});
-    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
+    post(client, &template, spec).await?.ok()?;
     let loaded = match ready(client, &template).await {
         Ok(_) => load(client, &template, plan).await,
         Err(why) => Err(why),
@@ -63,7 +61,7 @@ pub async fn template(client: &mut JsonClient, name: &str, spec: &Value, from: &
 }
 
 /// Sends the objects of a plan to a workspace, in pieces that a request may have.
-async fn load(client: &mut JsonClient, name: &str, plan: Plan) -> Result<(), String> {
+async fn load(client: &mut JsonClient, name: &str, plan: Plan) -> Result<()> {
     let place = format!("/clusters/{name}/storage/objects");
     let (mut piece, mut bytes) = (vec![], 0);
     let mut objects = plan.objects.into_iter().peekable();

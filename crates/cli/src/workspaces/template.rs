@@ -10,12 +10,11 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use base::clock;
-use client::{JsonClient, Method};
+use client::{Context as _, JsonClient, Method, Result, fail};
 use machinery::{Value, json};
 
-use super::{WORKSPACES, kubeconfig_of, path, ready};
+use super::{kubeconfig_of, path, post, ready};
 use crate::child::{Forwarded, exit_code};
-use crate::files::cannot;
 use crate::place::RunningServer;
 use crate::scratch::Scratch;
 use crate::{limits, logs};
@@ -30,7 +29,7 @@ enum Found {
 
 /// Makes sure that there is a template, and prints its URL. Returns the exit status of the command if it has failed. The error
 /// is one line.
-pub async fn run(name: &str, spec: Value, command: &[OsString], server: &RunningServer) -> Result<ExitCode, String> {
+pub async fn run(name: &str, spec: Value, command: &[OsString], server: &RunningServer) -> Result<ExitCode> {
     let mut client = super::connect(server).await?;
     let mut has_waited = false;
     loop {
@@ -59,16 +58,14 @@ pub async fn run(name: &str, spec: Value, command: &[OsString], server: &Running
 }
 
 /// Creates the workspace and returns its uid; `None` if there is one.
-async fn create(client: &mut JsonClient, name: &str, spec: &Value) -> Result<Option<String>, String> {
+async fn create(client: &mut JsonClient, name: &str, spec: &Value) -> Result<Option<String>> {
     let mut spec = spec.clone();
     spec.set_at(&["ttl"], Value::from(seconds(limits::TEMPLATE_LEASE)));
-    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
-        "metadata": {"name": name}, "spec": spec});
-    let created = client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?;
+    let created = post(client, name, spec).await?;
     if created.code == 409 { Ok(None) } else { Ok(Some(created.ok()?.str_at(&["metadata", "uid"]).to_owned())) }
 }
 
-async fn find(client: &mut JsonClient, name: &str) -> Result<Found, String> {
+async fn find(client: &mut JsonClient, name: &str) -> Result<Found> {
     let found = client.get(&path(name)).await?;
     if found.code == 404 {
         return Ok(Found::Nothing);
@@ -78,7 +75,7 @@ async fn find(client: &mut JsonClient, name: &str) -> Result<Found, String> {
         return Ok(Found::Complete);
     }
     if workspace.str_at(&["spec", "ttl"]).is_empty() {
-        return Err(format!("workspace {name:?} exists and is no template"));
+        return fail(format!("workspace {name:?} exists and is no template"));
     }
     Ok(Found::BeingBuilt)
 }
@@ -90,7 +87,7 @@ async fn build(
     uid: &str,
     command: &[OsString],
     server: &RunningServer,
-) -> Result<ExitCode, String> {
+) -> Result<ExitCode> {
     let began = clock::instant();
     let mut workspace = ready(client, name).await?;
     // once another builder has the name, the server refuses what this one still writes
@@ -98,12 +95,12 @@ async fn build(
     workspace.set_at(&["status", "url"], Value::from(url));
     let file = Scratch::elsewhere();
     let written = file.create()?.write_all(kubeconfig_of(&workspace, &server.kubeconfigs())?.as_bytes());
-    written.map_err(|error| format!("cannot write a kubeconfig: {error}"))?;
+    written.context("cannot write a kubeconfig")?;
     let signals = Forwarded::listen()?;
     let (program, arguments) = command.split_first().ok_or("a command is required")?;
     // stdout is for the URL
     let child = Command::new(program).args(arguments).env("KUBECONFIG", &file.0).stdout(std::io::stderr()).spawn();
-    let child = child.map_err(cannot("run", Path::new(program)))?;
+    let child = child.cannot("run", Path::new(program))?;
     let mut running = std::pin::pin!(signals.forward_until_end(child));
     let status = loop {
         tokio::select! {

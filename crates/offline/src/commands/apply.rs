@@ -2,7 +2,9 @@
 
 use machinery::Value;
 
-use super::{CommandInputs, Patch, RequestOptions, drop_system_fields, objects, of_inputs};
+use super::{CommandInputs, Patch, RequestOptions, drop_system_fields, objects, of_inputs, stored};
+use crate::error::Error;
+use sources::Inputs;
 
 /// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,12 +22,11 @@ pub async fn apply(
     live: &[String],
     manager: &str,
     force: bool,
-) -> Result<Vec<Applied>, String> {
+) -> Result<Vec<Applied>, Error> {
     let (engine, configurations) = objects(settings).await?;
-    let before = of_inputs(&engine, live)?;
+    let before = of_inputs(&engine, &Inputs::of(live))?;
     for (target, object) in &before {
-        let stored = engine.deposit(target, object).await;
-        stored.object().map_err(|status| format!("{} {}: {}", target.kind(), target.name(), status.message))?;
+        stored(&engine, target, object).await?;
     }
     let mut all = vec![];
     for (target, configuration) in &configurations {

@@ -6,13 +6,14 @@ use machinery::{Map, Release, Value};
 
 use super::prepare;
 use crate::engine::{Content, Engine, Mapping, Options, RequestOptions};
+use crate::error::Error;
 use sources::Inputs;
 
 /// Explains a kind, such as `boats`, or a field of it, such as `boats.spec.length`. Fails with a one-line message.
-pub async fn explain(path: &str, crds: &[String], release: Release) -> Result<String, String> {
+pub async fn explain(path: &str, crds: &[String], release: Release) -> Result<String, Error> {
     let engines = [Engine::start(&Options { release, ..Options::default() }).await?];
     if !prepare(&engines, crds, &Inputs::default()).await?.is_empty() {
-        return Err("a definition is invalid: see pintle validate".to_owned());
+        return Err("a definition is invalid: see pintle validate".into());
     }
     let [engine] = engines;
     let mut steps = path.split('.');
@@ -53,13 +54,13 @@ fn reference(field: &Value) -> Option<&str> {
     reference.rsplit('/').next().filter(|name| !name.is_empty())
 }
 
-async fn document(engine: &Engine, mapping: &Mapping) -> Result<Value, String> {
+async fn document(engine: &Engine, mapping: &Mapping) -> Result<Value, Error> {
     let path = match mapping.group().as_str() {
         "" => format!("/openapi/v3/api/{}", mapping.version()),
         group => format!("/openapi/v3/apis/{group}/{}", mapping.version()),
     };
     let verdict = engine.call(http::Method::GET, &path, Content::default(), &RequestOptions::default()).await;
-    verdict.object().map_err(|status| status.message.clone())
+    Ok(verdict.object()?)
 }
 
 /// The schemas of an OpenAPI document.

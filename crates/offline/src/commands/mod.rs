@@ -6,10 +6,11 @@ mod table;
 
 use machinery::{Map, Release, Value};
 
-use crate::engine::{Engine, Options, Patch, RequestOptions, Target};
+use crate::engine::{Engine, Options, Patch, RequestOptions, Target, Verdict};
+use crate::error::Error;
 use crate::findings::{Report, Style};
 use crate::validate::prepare;
-use sources::{Input, Inputs, Object};
+use sources::Inputs;
 
 pub use apply::{Applied, apply};
 pub use explain::explain;
@@ -26,11 +27,9 @@ pub struct CommandInputs {
 
 /// The engine with the definitions, and the objects of the inputs, without these definitions. The error is one line, or the text
 /// of a report on the definitions.
-async fn objects(settings: &CommandInputs) -> Result<(Engine, Vec<(Target, Value)>), String> {
+async fn objects(settings: &CommandInputs) -> Result<(Engine, Vec<(Target, Value)>), Error> {
     let inputs = Inputs::of(&settings.inputs);
-    if let Some((_, why)) = inputs.problems.first() {
-        return Err(why.clone());
-    }
+    inputs.complete()?;
     let engine = Engine::start(&Options { release: settings.release, ..Options::default() }).await?;
     let engines = [engine];
     let wrong = prepare(&engines, &settings.crds, &inputs).await?;
@@ -39,57 +38,41 @@ async fn objects(settings: &CommandInputs) -> Result<(Engine, Vec<(Target, Value
         let mut report = Report::begin(Style::default(), &mut text)?;
         wrong.iter().try_for_each(|checked| report.checked(checked))?;
         report.end()?;
-        return Err(format!("a definition is invalid:\n{}", String::from_utf8_lossy(&text).trim_end()));
+        return Err(format!("a definition is invalid:\n{}", String::from_utf8_lossy(&text).trim_end()).into());
     }
     let [engine] = engines;
-    let mut found = vec![];
-    for input in &inputs.inputs {
-        found.extend(of_input(&engine, input)?);
-    }
+    let found = of_inputs(&engine, &inputs)?;
     Ok((engine, found))
 }
 
-/// The objects of arguments, without CRDs.
-fn of_inputs(engine: &Engine, arguments: &[String]) -> Result<Vec<(Target, Value)>, String> {
-    let inputs = Inputs::of(arguments);
-    if let Some((_, why)) = inputs.problems.first() {
-        return Err(why.clone());
-    }
+/// The objects of inputs, without CRDs.
+fn of_inputs(engine: &Engine, inputs: &Inputs) -> Result<Vec<(Target, Value)>, Error> {
     let mut found = vec![];
-    for input in &inputs.inputs {
-        found.extend(of_input(engine, input)?);
+    for (document, object) in inputs.objects()? {
+        let (version, kind) = (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"]));
+        if kind == "CustomResourceDefinition" {
+            continue;
+        }
+        let unknown = || format!("{}: no matches for kind {kind:?} in version {version:?}", document.file);
+        let target = engine.target(&object.value).ok_or_else(unknown)?;
+        found.push((target, object.into_value()));
     }
     Ok(found)
 }
 
-/// The objects of an input, without CRDs.
-fn of_input(engine: &Engine, input: &Input) -> Result<Vec<(Target, Value)>, String> {
-    let mut found = vec![];
-    for document in input.documents()? {
-        let document = document?;
-        let (objects, _) =
-            document.objects().map_err(|problem| format!("{}:{}: {}", document.file, problem.line, problem.why))?;
-        for object in objects.into_iter().map(Object::into_value) {
-            let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
-            if kind == "CustomResourceDefinition" {
-                continue;
-            }
-            let unknown = || format!("{}: no matches for kind {kind:?} in version {version:?}", document.file);
-            let target = engine.target(&object).ok_or_else(unknown)?;
-            found.push((target, object));
-        }
-    }
-    Ok(found)
+/// The object of a verdict. The error names the object that was asked for.
+fn shown(target: &Target, verdict: &Verdict) -> Result<Value, Error> {
+    let (kind, name) = (target.kind().to_string(), target.name().to_owned());
+    verdict.object().map_err(|status| Error::Object { kind, name, status })
 }
 
 /// Stores an object as it is and reads it, so that it is pruned and defaulted but not validated.
-async fn stored(engine: &Engine, target: &Target, object: &Value) -> Result<Value, String> {
-    let verdict = engine.deposit(target, object).await;
-    verdict.object().map_err(|status| format!("{} {}: {}", target.kind(), target.name(), status.message))
+async fn stored(engine: &Engine, target: &Target, object: &Value) -> Result<Value, Error> {
+    shown(target, &engine.deposit(target, object).await)
 }
 
 /// The objects with their defaults and without unknown fields. Fails with a one-line message.
-pub async fn defaulted(settings: &CommandInputs) -> Result<Vec<Value>, String> {
+pub async fn defaulted(settings: &CommandInputs) -> Result<Vec<Value>, Error> {
     let (engine, objects) = objects(settings).await?;
     let mut all = vec![];
     for (target, object) in &objects {
@@ -101,7 +84,7 @@ pub async fn defaulted(settings: &CommandInputs) -> Result<Vec<Value>, String> {
 }
 
 /// The objects without unknown fields. Fails with a one-line message.
-pub async fn pruned(settings: &CommandInputs) -> Result<Vec<Value>, String> {
+pub async fn pruned(settings: &CommandInputs) -> Result<Vec<Value>, Error> {
     let (engine, objects) = objects(settings).await?;
     let mut all = vec![];
     for (target, object) in &objects {
@@ -111,7 +94,7 @@ pub async fn pruned(settings: &CommandInputs) -> Result<Vec<Value>, String> {
 }
 
 /// The objects in another version of their kinds. Fails with a one-line message.
-pub async fn converted(settings: &CommandInputs, version: &str) -> Result<Vec<Value>, String> {
+pub async fn converted(settings: &CommandInputs, version: &str) -> Result<Vec<Value>, Error> {
     let (engine, objects) = objects(settings).await?;
     let mut all = vec![];
     for (target, object) in &objects {
@@ -123,9 +106,7 @@ pub async fn converted(settings: &CommandInputs, version: &str) -> Result<Vec<Va
         let missing = || format!("no matches for kind {:?} in version {api_version:?}", target.kind());
         let mapping = engine.mapping(&api_version, target.kind()).ok_or_else(missing)?;
         let other = Target::new(mapping, target.namespace(), target.name());
-        let verdict = engine.get(&other).await;
-        let mut shown =
-            verdict.object().map_err(|status| format!("{} {}: {}", target.kind(), target.name(), status.message))?;
+        let mut shown = shown(target, &engine.get(&other).await)?;
         drop_system_fields(&mut shown, object);
         all.push(shown);
     }

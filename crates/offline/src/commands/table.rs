@@ -4,12 +4,13 @@ use machinery::Value;
 
 use super::{CommandInputs, RequestOptions, objects, stored};
 use crate::engine::Content;
+use crate::error::Error;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// The rows of the objects under the columns of their kinds, as `kubectl get` prints them. With `wide`, also the columns that it
 /// prints with `-o wide`. Fails with a one-line message.
-pub async fn table(settings: &CommandInputs, wide: bool) -> Result<String, String> {
+pub async fn table(settings: &CommandInputs, wide: bool) -> Result<String, Error> {
     let (engine, objects) = objects(settings).await?;
     let mut out = String::new();
     let mut rows: Vec<Vec<String>> = vec![];
@@ -17,7 +18,7 @@ pub async fn table(settings: &CommandInputs, wide: bool) -> Result<String, Strin
         stored(&engine, target, object).await?;
         let options = RequestOptions { accept: TABLE.to_owned(), ..RequestOptions::default() };
         let verdict = engine.call(http::Method::GET, &target.path(""), Content::default(), &options).await;
-        let table = verdict.object().map_err(|status| status.message.clone())?;
+        let table = verdict.object()?;
         let is_shown = |column: &Value| wide || column.int_at(&["priority"]) == 0;
         let columns = table.items_at(&["columnDefinitions"]);
         let header: Vec<String> = columns

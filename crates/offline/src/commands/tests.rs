@@ -1,6 +1,7 @@
 //! What the commands make of objects in files.
 
 use super::*;
+use crate::error::Error;
 
 const CRD: &str = "\
 apiVersion: apiextensions.k8s.io/v1
@@ -49,7 +50,7 @@ impl Files {
     }
 }
 
-fn shown(objects: Result<Vec<Value>, String>) -> String {
+fn shown(objects: Result<Vec<Value>, Error>) -> String {
     objects.unwrap().iter().map(Value::to_json).collect::<Vec<_>>().join("\n")
 }
 
@@ -63,7 +64,7 @@ async fn objects_are_defaulted_pruned_and_converted() {
     assert_eq!(shown(pruned(&files.settings()).await), object("v1", r#"{"length":11}"#));
     assert_eq!(shown(converted(&files.settings(), "v2").await), object("v2", r#"{"length":11,"sail":"red"}"#));
     let why = converted(&files.settings(), "v3").await.unwrap_err();
-    assert_eq!(why, "no matches for kind \"Boat\" in version \"example.com/v3\"");
+    assert_eq!(why.to_string(), "no matches for kind \"Boat\" in version \"example.com/v3\"");
 }
 
 #[tokio::test]
@@ -114,6 +115,6 @@ async fn kinds_and_fields_are_explained() {
         ("boats.sail", "field \"sail\" does not exist"),
         ("ships", "the server does not have a resource type \"ships\""),
     ] {
-        assert_eq!(explain(path, &crds, Release::NEWEST).await.unwrap_err(), why);
+        assert_eq!(explain(path, &crds, Release::NEWEST).await.unwrap_err().to_string(), why);
     }
 }

@@ -5,6 +5,7 @@
 //! ServiceAccount of a Pod, are off, and a namespace exists as soon as a request names it.
 
 mod carry;
+mod refusal;
 mod request;
 mod verdict;
 
@@ -22,6 +23,9 @@ use server::{
 use store::Memory;
 use tokio::sync::OnceCell;
 
+use crate::error::Error;
+
+pub use refusal::{Refusal, is_unfinished};
 pub use request::{Content, FieldValidation, Patch, RequestOptions, Target};
 pub use server::{Caller, Mapping, PolicyExpression, Provenance, User};
 pub use verdict::{Verdict, warning_text};
@@ -61,10 +65,10 @@ pub struct Engine {
 type Namespaces = RwLock<HashMap<String, Arc<OnceCell<()>>>>;
 
 /// Makes the runtime of engines, with a thread for each core. Fails with a one-line message.
-pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
+pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let builder = builder.thread_stack_size(server::WORKER_STACK_BYTES).enable_all();
-    builder.build().map_err(|error| format!("cannot start: {error}"))
+    builder.build().map_err(Error::NotStarted)
 }
 
 /// Awaits verdicts whose generated names, uids and addresses are the same in every run, since messages may show them.
@@ -76,7 +80,7 @@ pub async fn reproducibly<T>(verdict: impl Future<Output = T>) -> T {
 
 impl Engine {
     /// Starts a server on an empty store, within a runtime. Fails with a one-line message.
-    pub async fn start(options: &Options) -> Result<Engine, String> {
+    pub async fn start(options: &Options) -> Result<Engine, Error> {
         let gates = FeatureGates::parse(&options.feature_gates, options.release)?;
         let runtime = RuntimeConfig::parse(&options.runtime_config, &gates)?;
         let of_cluster = if options.is_bare { &[][..] } else { &OF_CLUSTER };
@@ -247,7 +251,7 @@ impl Engine {
         let caller = options.caller.as_ref().unwrap_or(&self.admin);
         match request::build(method, path, content, options) {
             Ok(request) => Verdict::read(request::send(&self.server, caller, request).await).await,
-            Err(why) => Verdict::refused(machinery::Status::bad_request(why)),
+            Err(error) => Verdict::refused(Status::bad_request(error.to_string())),
         }
     }
 

@@ -10,7 +10,6 @@ use server::{Caller, InPlaceOfStored, InProcess, Mapping, StandIn, VerdictOnly};
 use sources::Object;
 
 const JSON: &str = "application/json";
-const YAML: &str = "application/yaml";
 
 /// An object that requests are for.
 #[derive(Clone)]
@@ -133,9 +132,7 @@ impl RequestOptions {
 /// The kinds of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
-    Json,
     Merge,
-    Strategic,
     Apply,
 }
 
@@ -149,11 +146,6 @@ pub struct Content {
 }
 
 impl Content {
-    /// A YAML document, decoded by the server.
-    pub fn yaml(bytes: impl Into<Bytes>) -> Content {
-        Content::new(bytes, YAML)
-    }
-
     /// A JSON document, decoded by the server.
     pub fn json(bytes: impl Into<Bytes>) -> Content {
         Content::new(bytes, JSON)
@@ -181,9 +173,7 @@ impl Content {
 
     pub(super) fn patch(patch: Patch, content: &Value) -> Content {
         let media_type = match patch {
-            Patch::Json => "application/json-patch+json",
             Patch::Merge => "application/merge-patch+json",
-            Patch::Strategic => "application/strategic-merge-patch+json",
             Patch::Apply => "application/apply-patch+yaml",
         };
         Content::new(content.to_json(), media_type)
@@ -202,7 +192,7 @@ pub(super) fn build(
     path: &str,
     content: Content,
     options: &RequestOptions,
-) -> Result<http::Request<Content>, String> {
+) -> http::Result<http::Request<Content>> {
     let is_write = matches!(method, Method::POST | Method::PUT | Method::PATCH);
     let query = if is_write { options.query(method == Method::PATCH).join("&") } else { String::new() };
     let uri = match (query.as_str(), path.contains('?')) {
@@ -221,7 +211,7 @@ pub(super) fn build(
     if options.verdict_only {
         request = request.extension(VerdictOnly);
     }
-    request.body(content).map_err(|error| error.to_string())
+    request.body(content)
 }
 
 pub(super) async fn send(

@@ -12,11 +12,13 @@ mod sarif;
 mod status;
 mod text;
 
+use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
 use machinery::{Release, Value, json as object};
 
+use crate::error::Error;
 use crate::limits::IGNORED_FILES_SHOWN;
 
 pub use path::{steps, steps_in};
@@ -86,6 +88,26 @@ pub struct Checked {
     /// The kind, namespace and name of an object, such as `Boat harbour/argo`; empty if there is none.
     pub object: String,
     pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// A finding about an input, or a document in it, that has no object.
+    pub fn without_object(file: Arc<str>, finding: Finding) -> Checked {
+        Checked { file, object: String::new(), findings: vec![finding] }
+    }
+
+    /// An input that cannot be read.
+    pub fn unreadable(file: Arc<str>, why: impl fmt::Display) -> Checked {
+        let finding = Finding {
+            severity: Severity::Error,
+            reason: "Unreadable".to_owned(),
+            message: why.to_string(),
+            field: String::new(),
+            place: Place::default(),
+            releases: vec![],
+        };
+        Checked::without_object(file, finding)
+    }
 }
 
 /// The numbers of a run.
@@ -205,7 +227,7 @@ pub struct Report<W: Write> {
 
 impl<W: Write> Report<W> {
     /// Begins a report. Fails with a one-line message.
-    pub fn begin(style: Style, mut out: W) -> Result<Report<W>, String> {
+    pub fn begin(style: Style, mut out: W) -> Result<Report<W>, Error> {
         let mut printer: Box<dyn Printer> = match style.form {
             Form::Text => Box::new(text::Text::new(style)),
             Form::Json => Box::new(json::Json::default()),
@@ -214,14 +236,14 @@ impl<W: Write> Report<W> {
             Form::Github => Box::new(github::Github::default()),
             Form::Kinds => Box::new(kinds::Kinds::default()),
         };
-        printer.begin(&mut out).map_err(failed)?;
+        printer.begin(&mut out).map_err(Error::Report)?;
         Ok(Report { out, printer, summary: Summary::default(), ignored: vec![] })
     }
 
     /// Prints what was checked.
-    pub fn checked(&mut self, checked: &Checked) -> Result<(), String> {
+    pub fn checked(&mut self, checked: &Checked) -> Result<(), Error> {
         self.summary.count(checked);
-        self.printer.checked(&mut self.out, checked).map_err(failed)
+        self.printer.checked(&mut self.out, checked).map_err(Error::Report)
     }
 
     /// Whether no object was checked or left out, and nothing was found.
@@ -236,28 +258,24 @@ impl<W: Write> Report<W> {
     }
 
     /// Counts a file that was left out.
-    pub fn ignore(&mut self, name: Arc<str>) -> Result<(), String> {
+    pub fn ignore(&mut self, name: Arc<str>) -> Result<(), Error> {
         self.summary.ignored_files += 1;
-        self.printer.left_out(&mut self.out, &name, "").map_err(failed)?;
+        self.printer.left_out(&mut self.out, &name, "").map_err(Error::Report)?;
         if self.ignored.len() < IGNORED_FILES_SHOWN {
             self.ignored.push(name);
         }
         Ok(())
     }
 
-    pub fn left_out(&mut self, file: &Arc<str>, object: &str) -> Result<(), String> {
+    pub fn left_out(&mut self, file: &Arc<str>, object: &str) -> Result<(), Error> {
         self.summary.skipped += 1;
-        self.printer.left_out(&mut self.out, file, object).map_err(failed)
+        self.printer.left_out(&mut self.out, file, object).map_err(Error::Report)
     }
 
-    pub fn end(mut self) -> Result<Summary, String> {
-        self.printer.ignored(&mut self.out, &self.ignored, self.summary.ignored_files).map_err(failed)?;
-        self.printer.end(&mut self.out, &self.summary).map_err(failed)?;
-        self.out.flush().map_err(failed)?;
+    pub fn end(mut self) -> Result<Summary, Error> {
+        let Report { out, printer, summary, ignored } = &mut self;
+        let ended = printer.ignored(out, ignored, summary.ignored_files).and_then(|()| printer.end(out, summary));
+        ended.and_then(|()| out.flush()).map_err(Error::Report)?;
         Ok(self.summary)
     }
-}
-
-fn failed(error: std::io::Error) -> String {
-    format!("cannot write the report: {error}")
 }

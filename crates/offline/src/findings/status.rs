@@ -4,9 +4,8 @@ use machinery::yaml::FieldStep;
 use machinery::{Status, Value};
 
 use super::{Finding, Place, Severity, caret, path};
+use crate::engine::{self, Refusal};
 use sources::{Document, Object, RepeatedKey, RepeatedPlace};
-
-const STRICT: &str = "strict decoding error: ";
 
 /// The reason of unknown and duplicate fields.
 pub const UNKNOWN_FIELD: &str = "UnknownField";
@@ -37,8 +36,7 @@ pub fn at_field(
 pub fn of_verdict(document: &Document, object: &Object, status: &Status) -> Vec<Finding> {
     let error =
         |reason: &str, field: &str, message: &str| at_field(document, object, Severity::Error, reason, field, message);
-    if let Some((_, list)) = status.message.split_once(STRICT) {
-        let unknown = strict_parts(list);
+    if let Refusal::Strict(unknown) = Refusal::of(status) {
         return unknown.iter().map(|(field, text)| error(UNKNOWN_FIELD, field, text)).collect();
     }
     let causes = status.details.iter().flat_map(|details| &details.causes);
@@ -56,8 +54,7 @@ pub fn of_verdict(document: &Document, object: &Object, status: &Status) -> Vec<
     let finding = |cause: &machinery::status::Cause| {
         let found = error(&cause.reason, &field(&cause.field), &cause.message);
         // the server stops early; what it says about that is no error of its own
-        let is_note = cause.field == "<nil>" && cause.message.contains("some validation rules were not checked");
-        Finding { severity: if is_note { Severity::Info } else { found.severity }, ..found }
+        Finding { severity: if engine::is_unfinished(cause) { Severity::Info } else { found.severity }, ..found }
     };
     causes.into_iter().map(finding).collect()
 }
@@ -138,24 +135,6 @@ fn mistyped(message: &str, kind: &str) -> String {
     }
 }
 
-/// The unknown and duplicate fields of a strict decoding error, with their texts.
-fn strict_parts(list: &str) -> Vec<(String, String)> {
-    let mut parts: Vec<(String, String)> = vec![];
-    for part in list.split(", ") {
-        match part.split_once("field \"").and_then(|(_, rest)| rest.split_once('"')) {
-            Some((field, _)) => {
-                let text = part.split(" \"").next().unwrap_or(part);
-                parts.push((field.to_owned(), text.to_owned()));
-            }
-            None => match parts.last_mut() {
-                Some((_, text)) => text.push_str(&format!(", {part}")),
-                None => parts.push((String::new(), part.to_owned())),
-            },
-        }
-    }
-    parts
-}
-
 /// The place of a field, or of the nearest field around it. The whole object is at its name. A field that should not be there
 /// is at its key.
 fn place_of(document: &Document, object: &Object, reason: &str, field: &str) -> Place {
@@ -171,16 +150,4 @@ fn place_of(document: &Document, object: &Object, reason: &str, field: &str) -> 
     };
     let is_value = located.depth == wanted && ![UNKNOWN_FIELD, DUPLICATE_KEY].contains(&reason);
     caret::place(&located, is_value, |line| document.line(line).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strict_errors_are_taken_apart() {
-        let list = "unknown field \"spec.a\", duplicate field \"spec.b\", json: odd, text";
-        let want = [("spec.a", "unknown field"), ("spec.b", "duplicate field, json: odd, text")];
-        assert_eq!(strict_parts(list), want.map(|(field, text)| (field.to_owned(), text.to_owned())));
-    }
 }

@@ -8,6 +8,7 @@ use machinery::Value;
 
 use super::fixtures::Read;
 use super::format::Suite;
+use crate::error::Error;
 
 /// The annotations of openshift/api: the feature set, the major versions and the cluster profiles of a definition.
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
@@ -41,11 +42,11 @@ impl TestedDefinition {
 }
 
 /// The files that a path names: itself, or the manifests in a directory, by name.
-pub fn listed(path: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn listed(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let failed = |source| sources::Error::Unreadable { name: path.display().to_string(), source };
     let entries = std::fs::read_dir(path).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
     let is_manifest = |path: &PathBuf| {
@@ -78,16 +79,16 @@ pub fn payloads(suite: &Suite) -> Option<PathBuf> {
 }
 
 impl Files {
-    fn objects(&self, file: &Path) -> Result<&[Value], String> {
+    fn objects(&self, file: &Path) -> Result<&[Value], Error> {
         match self.0.get(file).map(|read| &**read) {
             Some(Ok(objects)) => Ok(objects),
-            Some(Err(why)) => Err(why.clone()),
-            None => Err(format!("cannot read {}", file.display())),
+            Some(Err(why)) => Err(why.as_str().into()),
+            None => Err(format!("cannot read {}", file.display()).into()),
         }
     }
 
     /// The definitions that a suite tests, each with the suite's version only. Fails with a one-line message.
-    pub fn of_suite(&self, suite: &Suite) -> Result<Vec<TestedDefinition>, String> {
+    pub fn of_suite(&self, suite: &Suite) -> Result<Vec<TestedDefinition>, Error> {
         if suite.is_of_policies() {
             return Ok(vec![TestedDefinition::none(&suite.file)]);
         }
@@ -112,7 +113,7 @@ impl Files {
             }
         }
         if found.is_empty() {
-            return Err("there is no definition for the suite".to_owned());
+            return Err("there is no definition for the suite".into());
         }
         found.iter_mut().try_for_each(|definition| reduce(definition, &suite.version))?;
         Ok(found)
@@ -134,7 +135,7 @@ impl Files {
     }
 
     /// The objects that exist in every case of a suite. Fails with a one-line message.
-    pub fn given(&self, suite: &Suite) -> Result<Vec<Value>, String> {
+    pub fn given(&self, suite: &Suite) -> Result<Vec<Value>, Error> {
         let directory = suite.file.parent().unwrap_or(Path::new(""));
         let mut given = vec![];
         for file in &suite.files {
@@ -145,7 +146,7 @@ impl Files {
     }
 
     /// Whether a definition is generated with the feature gates that a suite wants, as openshift/api decides it.
-    fn has_gates(&self, suite: &Suite, definition: &Value) -> Result<bool, String> {
+    fn has_gates(&self, suite: &Suite, definition: &Value) -> Result<bool, Error> {
         let annotations = definition.at(&["metadata", "annotations"]).unwrap_or(&Value::Null);
         let mut sets: Vec<&str> = annotations.str_at(&[FEATURE_SET]).split(',').filter(|set| !set.is_empty()).collect();
         if sets.contains(&"CustomNoUpgrade") {
@@ -163,7 +164,7 @@ impl Files {
             match gates.get(name) {
                 Some(enabled) if *enabled == wanted => {}
                 Some(_) => return Ok(false),
-                None => return Err(format!("the feature gate {name} is in no payload")),
+                None => return Err(format!("the feature gate {name} is in no payload").into()),
             }
         }
         Ok(true)
@@ -176,7 +177,7 @@ impl Files {
         profile: &str,
         sets: &[&str],
         versions: &[u64],
-    ) -> Result<BTreeMap<String, bool>, String> {
+    ) -> Result<BTreeMap<String, bool>, Error> {
         let directory = payloads(suite).ok_or("there are no payload-manifests/featuregates above the suite")?;
         for file in listed(&directory)? {
             let Some(payload) = self.objects(&file)?.first() else { continue };
@@ -193,7 +194,7 @@ impl Files {
             };
             return Ok(named("enabled", true).into_iter().chain(named("disabled", false)).collect());
         }
-        Err(format!("no payload has {profile} and {}", sets.join(", ")))
+        Err(format!("no payload has {profile} and {}", sets.join(", ")).into())
     }
 }
 
@@ -202,7 +203,7 @@ fn majors(annotations: &Value) -> Vec<u64> {
 }
 
 /// Leaves only one version in a definition, which is served and stored.
-fn reduce(definition: &mut TestedDefinition, version: &str) -> Result<(), String> {
+fn reduce(definition: &mut TestedDefinition, version: &str) -> Result<(), Error> {
     if version.is_empty() {
         return Ok(());
     }
@@ -213,7 +214,7 @@ fn reduce(definition: &mut TestedDefinition, version: &str) -> Result<(), String
         version.set_at(&["storage"], Value::Bool(true));
     }
     if kept.is_empty() {
-        return Err(format!("{}: there is no version {version}", definition.file.display()));
+        return Err(format!("{}: there is no version {version}", definition.file.display()).into());
     }
     definition.value.set_at(&["spec", "versions"], Value::Array(kept));
     Ok(())

@@ -1,5 +1,6 @@
 //! Where suites are.
 
+use crate::error::Error;
 use std::path::{Path, PathBuf};
 
 /// The ending of the names of suites anywhere.
@@ -13,7 +14,7 @@ pub fn suites(paths: &[PathBuf], problems: &mut Vec<String>) -> Vec<PathBuf> {
         if !path.is_dir() {
             found.push(path.clone());
         } else if let Err(why) = walk(path, &mut found) {
-            problems.push(why);
+            problems.push(why.to_string());
         }
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -22,8 +23,8 @@ pub fn suites(paths: &[PathBuf], problems: &mut Vec<String>) -> Vec<PathBuf> {
 }
 
 /// Links to directories are not followed; directories whose names begin with a dot, and vendored ones, are left out.
-fn walk(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+fn walk(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let failed = |source| sources::Error::Unreadable { name: directory.display().to_string(), source };
     let mut entries = std::fs::read_dir(directory).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {

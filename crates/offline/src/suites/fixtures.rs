@@ -4,7 +4,7 @@ use std::path::Path;
 
 use machinery::Value;
 
-use sources::{Input, Object};
+use sources::Input;
 
 /// A file with the objects in it; the error of a file that cannot be read is one line.
 pub type Read = Result<Vec<Value>, String>;
@@ -67,11 +67,6 @@ fn named(directory: &Path, value: &Value) -> Option<Read> {
 
 /// The objects of a file.
 pub fn read(file: &Path) -> Read {
-    let mut objects = vec![];
-    for document in Input::File(file.to_owned()).documents()? {
-        let (found, _) =
-            document?.objects().map_err(|error| format!("{}:{}: {}", file.display(), error.line, error.why))?;
-        objects.extend(found.into_iter().map(Object::into_value));
-    }
-    Ok(objects)
+    let objects = Input::File(file.to_owned()).objects().map_err(|error| error.to_string())?;
+    Ok(objects.into_iter().map(|(_, object)| object.into_value()).collect())
 }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::{self, Options};
+use crate::error::Error;
 use definitions::Files;
 use format::Suite;
 use run::{CaseOutcome, Job};
@@ -99,7 +100,7 @@ pub struct Task {
 }
 
 /// Runs suites. Fails with a one-line message.
-pub fn test(task: &Task) -> Result<Results, String> {
+pub fn test(task: &Task) -> Result<Results, Error> {
     let mut results = Results::default();
     let files = find::suites(&task.paths, &mut results.problems);
     let named: std::collections::BTreeSet<&PathBuf> = task.paths.iter().collect();
@@ -122,11 +123,11 @@ pub fn test(task: &Task) -> Result<Results, String> {
         }
     }
     if suites.is_empty() && results.problems.is_empty() {
-        return Err("there are no suites: files named *.testsuite.yaml, or in tests/NAME/".to_owned());
+        return Err("there are no suites: files named *.testsuite.yaml, or in tests/NAME/".into());
     }
     suites.retain(|suite| !suite.cases.is_empty() || results.left_out == 0);
     if suites.is_empty() && results.problems.is_empty() {
-        return Err("no case has a name that --run and --skip leave".to_owned());
+        return Err("no case has a name that --run and --skip leave".into());
     }
     let files = definitions_of(&suites);
     let jobs = jobs(&suites, &files, &mut results.problems);
@@ -153,14 +154,14 @@ pub fn test(task: &Task) -> Result<Results, String> {
     Ok(results)
 }
 
-fn read(file: &std::path::Path) -> Result<Option<Suite>, String> {
+fn read(file: &std::path::Path) -> Result<Option<Suite>, Error> {
     let failed = |error: std::io::Error| format!("cannot read it: {error}");
     let mut text = vec![];
     let file_text = std::fs::File::open(file).map_err(failed)?;
     file_text.take(DOCUMENT_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
     match text.len() > DOCUMENT_BYTES_MAX {
-        true => Err(format!("cannot read it: it has more than {DOCUMENT_BYTES_MAX} bytes")),
-        false => format::read(file, &text),
+        true => Err(format!("cannot read it: it has more than {DOCUMENT_BYTES_MAX} bytes").into()),
+        false => Ok(format::read(file, &text)?),
     }
 }
 

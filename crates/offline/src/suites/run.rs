@@ -5,9 +5,10 @@ use machinery::{Value, json};
 
 use super::definitions::TestedDefinition;
 use super::format::{Action, Case, Step, Suite, Warnings};
-use super::setup::{create, deposit, given, is_about_costs, target_of, without_rules};
+use super::setup::{create, deposit, given, target_of, without_rules};
 use super::{Task, expect, wording};
-use crate::engine::{Caller, Engine, Patch, RequestOptions, Target, Verdict};
+use crate::engine::{Caller, Engine, Patch, Refusal, RequestOptions, Target, Verdict};
+use crate::error::Error;
 
 /// Why a case fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,9 +19,9 @@ pub struct Failure {
     pub differences: String,
 }
 
-impl Failure {
-    fn new(message: impl AsRef<str>) -> Failure {
-        Failure { message: message.as_ref().to_owned(), differences: String::new() }
+impl<E: std::fmt::Display> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure { message: error.to_string(), differences: String::new() }
     }
 }
 
@@ -76,22 +77,22 @@ fn all_failed(suite: &Suite, failure: &Failure) -> Vec<CaseOutcome> {
 }
 
 async fn started(job: &Job<'_>, task: &Task, ran: &mut JobOutcomes) -> Result<Engine, Failure> {
-    let engine = Engine::start(&task.options).await.map_err(Failure::new)?;
+    let engine = Engine::start(&task.options).await?;
     let file = job.definition.file.display();
     let created = if job.definition.is_none() { Ok(()) } else { create(&engine, &job.definition.value).await };
     match created {
         Ok(()) => {}
-        Err(status) if task.allows_expensive_rules && is_about_costs(&status) => {
+        Err(status) if task.allows_expensive_rules && Refusal::of(&status) == Refusal::Costs => {
             let stored = deposit(&engine, &job.definition.value).await;
-            stored.map_err(|why| Failure::new(format!("the definition of {file} is refused: {why}")))?;
+            stored.map_err(|why| format!("the definition of {file} is refused: {why}"))?;
             ran.note = Some(format!("{file}: the rules cost more than this release allows"));
         }
         Err(status) => {
-            return Err(Failure::new(format!("the definition of {file} is refused: {}", status.message)));
+            return Err(format!("the definition of {file} is refused: {}", status.message).into());
         }
     }
     for object in &job.given {
-        given(&engine, object).await.map_err(Failure::new)?;
+        given(&engine, object).await?;
     }
     Ok(engine)
 }
@@ -183,7 +184,7 @@ impl<'r> Run<'r> {
         for target in temporary.iter().rev() {
             self.delete(target).await;
         }
-        let failure = restored.err().map(Failure::new).or(failure);
+        let failure = restored.err().map(Failure::from).or(failure);
         CaseOutcome { case: index, failure, stored: self.stored }
     }
 
@@ -196,9 +197,9 @@ impl<'r> Run<'r> {
     }
 
     async fn steps(&mut self, temporary: &mut Vec<Target>) -> Result<(), Failure> {
-        let steps = self.case.steps.as_ref().map_err(Failure::new)?;
+        let steps = self.case.steps.as_ref()?;
         for object in &self.case.given {
-            temporary.push(given(self.engine, object).await.map_err(Failure::new)?);
+            temporary.push(given(self.engine, object).await?);
         }
         for step in steps {
             if self.step(step).await.map_err(|failure| at_step(step, failure))? {
@@ -211,24 +212,24 @@ impl<'r> Run<'r> {
     /// Performs a step; returns whether it ends the case.
     async fn step(&mut self, step: &Step) -> Result<bool, Failure> {
         if let Action::Define(patch) = &step.action {
-            self.define(patch).await.map_err(Failure::new)?;
+            self.define(patch).await?;
             return Ok(false);
         }
         let verdict = self.request(step, self.options(step)).await;
         let message = match &verdict {
             Ok(verdict) => verdict.error().map(|(_, message)| message.to_owned()),
-            Err(why) => Some(why.clone()),
+            Err(why) => Some(why.to_string()),
         };
         match (&step.error, message) {
             (Some(wanted), Some(message)) if wording::contains(&message, wanted) => return Ok(step.ends),
             (Some(wanted), Some(message)) => {
-                return Err(Failure::new(format!("expected the error\n  {wanted}\nbut got\n  {message}")));
+                return Err(format!("expected the error\n  {wanted}\nbut got\n  {message}").into());
             }
-            (Some(wanted), None) => return Err(Failure::new(format!("expected the error\n  {wanted}\nbut got none"))),
-            (None, Some(message)) => return Err(Failure::new(format!("unexpected error: {message}"))),
+            (Some(wanted), None) => return Err(format!("expected the error\n  {wanted}\nbut got none").into()),
+            (None, Some(message)) => return Err(format!("unexpected error: {message}").into()),
             (None, None) => {}
         }
-        let verdict = verdict.map_err(Failure::new)?;
+        let verdict = verdict?;
         self.accept(step, &verdict)?;
         self.expected(step).await?;
         Ok(false)
@@ -240,7 +241,7 @@ impl<'r> Run<'r> {
             check_warnings(wanted, &verdict.warnings)?;
         }
         if !matches!(step.action, Action::Delete) {
-            self.current = verdict.object().map_err(|status| Failure::new(&status.message))?;
+            self.current = verdict.object().map_err(Error::from)?;
             self.target = self.engine.target(&self.current);
         }
         Ok(())
@@ -248,14 +249,14 @@ impl<'r> Run<'r> {
 
     async fn expected(&mut self, step: &Step) -> Result<(), Failure> {
         let Some(expected) = &step.expected else { return Ok(()) };
-        let target = self.target.clone().ok_or_else(|| Failure::new("there is no object"))?;
+        let target = self.target.clone().ok_or("there is no object")?;
         let stored = match &step.action {
             Action::Read(_) => self.current.clone(),
-            _ => self.engine.get(&target).await.object().map_err(|status| Failure::new(&status.message))?,
+            _ => self.engine.get(&target).await.object().map_err(Error::from)?,
         };
         if expected.is_null() {
             self.stored.push((step.index, expect::expectation(&stored)));
-            return Err(Failure::new("neither expected nor expectedError is given; --update writes it"));
+            return Err("neither expected nor expectedError is given; --update writes it".into());
         }
         if let Some(differences) = expect::differences(expected, &stored) {
             self.stored.push((step.index, expect::expectation(&stored)));
@@ -268,7 +269,7 @@ impl<'r> Run<'r> {
         RequestOptions { caller: step.user.clone().map(Caller::new), ..RequestOptions::default() }
     }
 
-    async fn request(&self, step: &Step, options: RequestOptions) -> Result<Verdict, String> {
+    async fn request(&self, step: &Step, options: RequestOptions) -> Result<Verdict, Error> {
         let engine = self.engine;
         Ok(match &step.action {
             Action::Create(object) => {
@@ -304,12 +305,12 @@ impl<'r> Run<'r> {
                 }
                 engine.get(&target_of(engine, &object)?).await
             }
-            Action::Define(_) => return Err("a definition is not an object of the case".to_owned()),
+            Action::Define(_) => return Err("a definition is not an object of the case".into()),
         })
     }
 
-    fn target(&self) -> Result<&Target, String> {
-        self.target.as_ref().ok_or_else(|| "no step before this one has created an object".to_owned())
+    fn target(&self) -> Result<&Target, Error> {
+        self.target.as_ref().ok_or_else(|| "no step before this one has created an object".into())
     }
 
     /// An object with a generated name, unless it has one, in the namespace of the case.
@@ -331,9 +332,9 @@ impl<'r> Run<'r> {
     }
 
     /// Replaces the definition by a patched one; without operations, by that of the suite.
-    async fn define(&mut self, patch: &json_patch::JsonPatch) -> Result<(), String> {
+    async fn define(&mut self, patch: &json_patch::JsonPatch) -> Result<(), Error> {
         if self.definition.is_none() {
-            return Err("the suite has no definition".to_owned());
+            return Err("the suite has no definition".into());
         }
         let mut wanted = match patch.operations.is_empty() {
             true => self.definition.value.clone(),
@@ -345,15 +346,15 @@ impl<'r> Run<'r> {
         }
         self.is_patched = !patch.operations.is_empty();
         let target = target_of(self.engine, &wanted)?;
-        let mut stored = self.engine.get(&target).await.object().map_err(|status| status.message.clone())?;
+        let mut stored = self.engine.get(&target).await.object()?;
         stored.set_at(&["spec"], wanted.get("spec").cloned().unwrap_or_default());
         let verdict = self.engine.update(&target, "", &stored, &RequestOptions::default()).await;
         match verdict.outcome {
             Ok(_) => Ok(()),
-            Err(status) if self.rules == RulesOf::EarlierServer && is_about_costs(&status) => {
+            Err(status) if self.rules == RulesOf::EarlierServer && Refusal::of(&status) == Refusal::Costs => {
                 deposit(self.engine, &wanted).await
             }
-            Err(status) => Err(format!("the changed definition is refused: {}", status.message)),
+            Err(status) => Err(format!("the changed definition is refused: {}", status.message).into()),
         }
     }
 }
@@ -373,12 +374,12 @@ fn check_warnings(wanted: &Warnings, found: &[String]) -> Result<(), Failure> {
             let differences = unified_lists(wanted, found);
             Failure { message: "other warnings than expected".to_owned(), differences }
         }
-        Warnings::NoneOfPolicies => Failure::new(format!("unexpected warning: {}", found.join("; "))),
+        Warnings::NoneOfPolicies => Failure::from(format!("unexpected warning: {}", found.join("; "))),
         Warnings::Containing(text) if found.is_empty() => {
-            Failure::new(format!("expected the warning\n  {text}\nbut got none"))
+            Failure::from(format!("expected the warning\n  {text}\nbut got none"))
         }
         Warnings::Containing(text) => {
-            Failure::new(format!("expected the warning\n  {text}\nbut got\n  {}", found.join("\n  ")))
+            Failure::from(format!("expected the warning\n  {text}\nbut got\n  {}", found.join("\n  ")))
         }
     })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cel::regex::Regex;
 
 use super::format::{Case, Suite};
+use crate::error::Error;
 
 /// The cases that match one pattern and do not match another, by their suite, their place and their name, as in
 /// `boats.testsuite.yaml onCreate[1]: the crew needs seats`.
@@ -16,7 +17,7 @@ pub struct Selection {
 
 impl Selection {
     /// Patterns are regular expressions, of which a part of the text has to match. Fails with a one-line message.
-    pub fn new(run: Option<&str>, skip: Option<&str>) -> Result<Selection, String> {
+    pub fn new(run: Option<&str>, skip: Option<&str>) -> Result<Selection, Error> {
         let pattern = |flag: &str, text: Option<&str>| {
             let compiled = text.map(|text| Regex::new(text).map(Arc::new)).transpose();
             compiled.map_err(|error| format!("{flag}: {error}"))

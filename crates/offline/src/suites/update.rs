@@ -1,7 +1,7 @@
 //! Writes the objects that are stored to suites, in place of those that are expected. The rest of the file stays as it is.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use machinery::Value;
 use machinery::yaml::{self, FieldStep, Positions};
@@ -9,6 +9,7 @@ use machinery::yaml::{self, FieldStep, Positions};
 use super::Results;
 use super::format::{self, Suite};
 use super::run::CaseOutcome;
+use crate::error::Error;
 
 /// An expected object to write: the path of its map in the suite, and the object.
 struct Edit {
@@ -22,7 +23,7 @@ pub fn write(
     suites: &[Suite],
     outcomes: &mut [(usize, usize, Vec<CaseOutcome>)],
     results: &mut Results,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let mut edits: BTreeMap<usize, BTreeMap<(usize, Option<usize>), Edit>> = BTreeMap::new();
     for (at, _, of_suite) in outcomes.iter() {
         for outcome in of_suite {
@@ -54,22 +55,22 @@ pub fn write(
     for (at, of_suite) in edits {
         let file = &suites[at].file;
         let written = of_suite.len();
-        let text = std::fs::read_to_string(file).map_err(|error| failed(file, &error.to_string()))?;
-        let text = edited(&text, of_suite.into_values().collect()).map_err(|why| failed(file, &why))?;
-        // an anchor in a former object may be needed elsewhere
-        format::read(file, text.as_bytes()).map_err(|why| failed(file, &why))?;
-        std::fs::write(file, text).map_err(|error| failed(file, &error.to_string()))?;
+        rewrite(file, of_suite.into_values().collect())
+            .map_err(|error| format!("cannot update {}: {error}", file.display()))?;
         results.updated.push((file.clone(), written));
     }
     Ok(())
 }
 
-fn failed(file: &std::path::Path, why: &str) -> String {
-    format!("cannot update {}: {why}", PathBuf::from(file).display())
+fn rewrite(file: &Path, edits: Vec<Edit>) -> Result<(), Box<dyn std::error::Error>> {
+    let text = edited(&std::fs::read_to_string(file)?, edits)?;
+    // an anchor in a former object may be needed elsewhere
+    format::read(file, text.as_bytes())?;
+    Ok(std::fs::write(file, text)?)
 }
 
 /// The text with other expected objects. Maps in flow style, which have no lines of their own, cannot be edited.
-fn edited(text: &str, edits: Vec<Edit>) -> Result<String, String> {
+fn edited(text: &str, edits: Vec<Edit>) -> Result<String, Error> {
     let positions = Positions::of(text.as_bytes()).map_err(|error| error.to_string())?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     // from the last one, so that the lines before stay where they are
@@ -85,7 +86,7 @@ fn edited(text: &str, edits: Vec<Edit>) -> Result<String, String> {
             before.chars().all(|letter| letter == ' ' || letter == '-') && !map.starts_with(['{', '['])
         });
         if map.depth + 1 < path.len() || !is_block {
-            return Err("a case is not a block of YAML".to_owned());
+            return Err("a case is not a block of YAML".into());
         }
         let start = match found.key.filter(|_| found.depth == path.len()) {
             Some(key) => key.line - 1,

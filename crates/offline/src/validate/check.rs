@@ -29,12 +29,8 @@ impl Checker {
         let (objects, duplicates) = match document.objects() {
             Ok(found) => found,
             Err(problem) => {
-                let findings = vec![findings::of_line(document, "NotAnObject", problem.line, &problem.why)];
-                return done.push(Done::Checked(Checked {
-                    file: document.file.clone(),
-                    object: String::new(),
-                    findings,
-                }));
+                let finding = findings::of_line(document, "NotAnObject", problem.line, &problem.why);
+                return done.push(Done::Checked(Checked::without_object(document.file.clone(), finding)));
             }
         };
         let mut repeated = repeated_keys(document, &objects, &duplicates).into_iter();
@@ -94,7 +90,7 @@ impl Checker {
             Ok(Counterpart::None) => None,
             Ok(Counterpart::One(old)) => Some(old),
             Ok(Counterpart::Ambiguous(files)) => return vec![ambiguous(document, object, &files)],
-            Err(why) => return of_status(document, object, &Status::internal(why)),
+            Err(why) => return findings::of_verdict(document, object, &Status::internal(why.to_string())),
         };
         let ask = async |options: &RequestOptions| match &old {
             Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,
@@ -141,13 +137,9 @@ fn ambiguous(document: &Document, object: &Object, files: &[Arc<str>]) -> Findin
 }
 
 pub fn of(document: &Document, object: &Object, verdict: &Verdict) -> Vec<Finding> {
-    let errors = verdict.outcome.as_ref().err().map_or_else(Vec::new, |status| of_status(document, object, status));
+    let errors = verdict.outcome.as_ref().err().map(|status| findings::of_verdict(document, object, status));
     let warnings = verdict.warnings.iter().map(|text| findings::of_warning(document, object, text));
-    errors.into_iter().chain(warnings).collect()
-}
-
-fn of_status(document: &Document, object: &Object, status: &Status) -> Vec<Finding> {
-    findings::of_verdict(document, object, status)
+    errors.into_iter().flatten().chain(warnings).collect()
 }
 
 /// The findings of several releases; each finding has the releases that have it, unless all do.

@@ -6,17 +6,15 @@
 use machinery::Value;
 use machinery::yaml::FieldStep;
 
-use crate::engine::{Engine, RequestOptions, Target, Verdict};
+use crate::engine::{Engine, Refusal, RequestOptions, Target, Verdict};
 use crate::findings::{self, Finding, Severity};
 use crate::limits::{DECODE_ERRORS_MAX, DECODE_PROBES_MAX};
 use sources::{Document, Object};
 
-const UNDECODABLE: &str = "cannot be handled as a";
-
 /// The message of an error that the decoder has reported.
 fn error_of(verdict: &Verdict) -> Option<&str> {
-    let (code, message) = verdict.error()?;
-    (code == 400 && message.contains(UNDECODABLE) && !message.contains("strict decoding error")).then_some(message)
+    let status = verdict.outcome.as_ref().err()?;
+    (Refusal::of(status) == Refusal::Undecodable).then_some(&status.message)
 }
 
 /// The findings of an object that cannot be decoded; `None` for another verdict.

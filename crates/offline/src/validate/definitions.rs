@@ -9,6 +9,7 @@ use super::index::Counterpart;
 use super::previous::Previous;
 use super::{Number, Settings};
 use crate::engine::{Content, Engine, RequestOptions};
+use crate::error::Error;
 use crate::findings::{self, Checked, Finding};
 use sources::cluster::{self, Cluster};
 use sources::{Document, Input, InputPlace, Inputs, Object, Undecodable};
@@ -28,7 +29,7 @@ const KINDS: [&str; 7] = [
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The inputs of `--crds` and `--policies`. Fails with a one-line message.
-pub async fn environment(settings: &Settings) -> Result<Inputs, String> {
+pub async fn environment(settings: &Settings) -> Result<Inputs, Error> {
     let mut found = Inputs::default();
     for argument in settings.crds.iter().chain(&settings.policies) {
         if let Some(kubeconfigs) = cluster::kubeconfigs(argument) {

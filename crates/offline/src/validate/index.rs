@@ -8,6 +8,7 @@ use std::sync::Arc;
 use machinery::Value;
 use parking_lot::Mutex;
 
+use crate::error::Error;
 use sources::{Document, Input, InputPlace, Inputs, Object, TextPlace, Writer};
 
 /// Whether objects of a kind are in namespaces. The namespace of a cluster-scoped object is ignored, as by the server.
@@ -87,18 +88,18 @@ impl Index {
         let Inputs { inputs, places, problems } = Inputs::of(&[argument.to_owned()]);
         let mut index = Index { problems, current: Current::new(current), ..Index::default() };
         for (number, input) in inputs.iter().enumerate() {
-            let failed = |why: String| (input.name().to_string(), why);
+            let failed = |error: sources::Error| (input.name().to_string(), error.to_string());
             match input.documents() {
                 Ok(documents) => {
                     for document in documents {
-                        let added = document.map_err(String::from).and_then(|document| {
-                            let unwritten = |error| format!("cannot write a temporary file: {error}");
+                        let added = document.and_then(|document| {
+                            let unwritten = |source| sources::Error::Temporary { act: "write", source };
                             index.add(number, &document).map_err(unwritten)
                         });
                         index.problems.extend(added.map_err(failed).err());
                     }
                 }
-                Err(error) => index.problems.push(failed(error.to_string())),
+                Err(error) => index.problems.push(failed(error)),
             }
         }
         Index { inputs, places, ..index }
@@ -132,7 +133,7 @@ impl Index {
 
     /// The former state of an object of an input. The same file counts most; then a file from which the object has been
     /// moved. Fails with a one-line message.
-    pub fn find(&self, object: &Value, scope: Scope, input: Option<usize>) -> Result<Counterpart, String> {
+    pub fn find(&self, object: &Value, scope: Scope, input: Option<usize>) -> Result<Counterpart, Error> {
         if text(object, &["metadata", "name"]).is_empty() {
             return Ok(Counterpart::None);
         }
@@ -182,7 +183,7 @@ impl Index {
         self.places.get(candidate.input as usize).is_some_and(|place| self.current.has(place, id))
     }
 
-    fn read(&self, place: &ObjectPlace, wanted: &Value) -> Result<Counterpart, String> {
+    fn read(&self, place: &ObjectPlace, wanted: &Value) -> Result<Counterpart, Error> {
         let document = match (self.inputs.get(place.input as usize), &self.items) {
             (_, Some(items)) if place.is_item => Input::Part("--old".into(), items.part()).document(place.text)?,
             (Some(input), _) => input.document(place.text)?,

@@ -18,7 +18,8 @@ use machinery::Release;
 use tokio::task::JoinHandle;
 
 use crate::engine::{Engine, Options};
-use crate::findings::{Checked, Finding, Place, Report, Severity, Style, Summary};
+use crate::error::Error;
+use crate::findings::{Checked, Report, Style, Summary};
 use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
 use check::Checker;
 use definitions::Definitions;
@@ -76,7 +77,7 @@ pub struct Outcome {
 }
 
 /// Checks all inputs and writes the report. The error is one line: nothing could be checked.
-pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String> {
+pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, Error> {
     let (inputs, ignored) = selected(settings)?;
     check(settings, inputs, ignored, out).await
 }
@@ -87,12 +88,12 @@ pub async fn check(
     inputs: Inputs,
     ignored: Vec<Arc<str>>,
     out: impl Write,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, Error> {
     let mut report = Report::begin(settings.style, out)?;
     let mut is_incomplete = false;
     let mut unreadable = |report: &mut Report<_>, (file, why): &(String, String)| {
         is_incomplete = true;
-        report.checked(&unread(file, why))
+        report.checked(&Checked::unreadable(file.as_str().into(), why))
     };
     let engines = engines(settings).await?;
     ignored.into_iter().try_for_each(|name| report.ignore(name))?;
@@ -146,7 +147,7 @@ pub async fn check(
 }
 
 /// The inputs that are checked, and the names of those that are left out. Fails with a one-line message.
-fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), String> {
+fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), Error> {
     let patterns = Patterns::read(&settings.ignored)?;
     let Inputs { inputs, places, problems } = Inputs::of(&settings.inputs);
     let (mut kept, mut ignored) = (Inputs { problems, ..Inputs::default() }, vec![]);
@@ -164,15 +165,13 @@ fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), String> {
 }
 
 /// Creates the definitions that objects of the inputs depend on, and returns the findings about them. Fails with a one-line message.
-pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Result<Vec<Checked>, String> {
+pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Result<Vec<Checked>, Error> {
     let settings = Settings { crds: crds.to_vec(), ..Settings::default() };
     let environment = definitions::environment(&settings).await?;
-    if let Some((_, why)) = environment.problems.first() {
-        return Err(why.clone());
-    }
+    environment.complete()?;
     let mut definitions = Definitions::default();
     if let Some((_, why)) = definitions.collect(&environment, inputs).into_iter().next() {
-        return Err(why);
+        return Err(why.into());
     }
     let defined = definitions.define(engines, &Previous::None).await;
     let of_inputs = defined.of_inputs.into_iter().filter(|(_, findings)| !findings.is_empty());
@@ -184,7 +183,7 @@ pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Re
 }
 
 /// An engine for each release.
-async fn engines(settings: &Settings) -> Result<Vec<Engine>, String> {
+async fn engines(settings: &Settings) -> Result<Vec<Engine>, Error> {
     let newest = [Release::NEWEST];
     let releases = if settings.releases.is_empty() { &newest[..] } else { &settings.releases };
     let mut engines = vec![];
@@ -194,19 +193,6 @@ async fn engines(settings: &Settings) -> Result<Vec<Engine>, String> {
         engines.push(Engine::start(&options).await?);
     }
     Ok(engines)
-}
-
-/// The finding about an input that cannot be read.
-fn unread(file: &str, why: &str) -> Checked {
-    let finding = Finding {
-        severity: Severity::Error,
-        reason: "Unreadable".to_owned(),
-        message: why.to_owned(),
-        field: String::new(),
-        place: Place::default(),
-        releases: vec![],
-    };
-    Checked { file: file.into(), object: String::new(), findings: vec![finding] }
 }
 
 /// The number of an input, and that of a document in it.
@@ -235,12 +221,7 @@ impl Chunks {
         Chunks { checker, next: vec![], bytes: 0, running: VecDeque::new(), running_max }
     }
 
-    async fn add<W: Write>(
-        &mut self,
-        number: Number,
-        document: Document,
-        report: &mut Report<W>,
-    ) -> Result<(), String> {
+    async fn add<W: Write>(&mut self, number: Number, document: Document, report: &mut Report<W>) -> Result<(), Error> {
         self.bytes += document.text.len();
         self.next.push((number, document));
         if self.bytes < CHUNK_BYTES {
@@ -263,9 +244,9 @@ impl Chunks {
         self.running.push_back(base::task::spawn("validation", checks));
     }
 
-    async fn report_first<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), String> {
+    async fn report_first<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), Error> {
         let Some(first) = self.running.pop_front() else { return Ok(()) };
-        let done = first.await.map_err(|error| format!("a check has panicked: {error}"))?;
+        let done = first.await?;
         done.iter().try_for_each(|done| match done {
             Done::Checked(checked) => report.checked(checked),
             Done::LeftOut(file, object) => report.left_out(file, object),
@@ -273,7 +254,7 @@ impl Chunks {
     }
 
     /// Waits for everything that was added.
-    async fn finish<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), String> {
+    async fn finish<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), Error> {
         if !self.next.is_empty() {
             self.spawn();
         }

@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 
 use super::index::{Counterpart, Index, Scope};
 use crate::engine::{Engine, Provenance, Target};
+use crate::error::Error;
 use sources::Inputs;
 use sources::cluster::{self, Cluster};
 
@@ -22,7 +23,7 @@ pub enum Previous {
 
 impl Previous {
     /// Reads the argument of `--old`. Fails with a one-line message.
-    pub async fn read(argument: Option<&str>, inputs: &Arc<Inputs>) -> Result<Previous, String> {
+    pub async fn read(argument: Option<&str>, inputs: &Arc<Inputs>) -> Result<Previous, Error> {
         let Some(argument) = argument else { return Ok(Previous::None) };
         if let Some(kubeconfigs) = cluster::kubeconfigs(argument) {
             return Ok(Previous::Live(Mutex::new(Cluster::connect(&kubeconfigs).await?)));
@@ -53,7 +54,7 @@ impl Previous {
         target: &Target,
         input: Option<usize>,
         object: &Value,
-    ) -> Result<Counterpart, String> {
+    ) -> Result<Counterpart, Error> {
         match self {
             Previous::None => Ok(Counterpart::None),
             Previous::Files(index) => {

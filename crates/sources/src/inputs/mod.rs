@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::archive;
-use crate::document::{Document, Documents, TextPlace, check_text, is_wide};
+use crate::document::{Document, Documents, Object, TextPlace, Undecodable, check_text, is_wide};
 use crate::error::Error;
 use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
 use crate::problems::Problems;
@@ -83,6 +83,18 @@ impl Input {
             Input::Part(_, part) => Box::new(BufReader::new(part.clone())),
         };
         Ok(Documents::new(self.name(), reader))
+    }
+
+    /// Reads all its objects, with their documents.
+    pub fn objects(&self) -> Result<Vec<(Document, Object)>, Error> {
+        let mut found = vec![];
+        for document in self.documents()? {
+            let document = document?;
+            let named = |Undecodable { line, why }| Error::Undecodable { name: self.name().to_string(), line, why };
+            let (objects, _) = document.objects().map_err(named)?;
+            found.extend(objects.into_iter().map(|object| (document.clone(), object)));
+        }
+        Ok(found)
     }
 
     /// Its text, or the beginning of it.
@@ -209,6 +221,18 @@ impl Inputs {
             }
         }
         found
+    }
+
+    /// Fails with the first argument that could not be read.
+    pub fn complete(&self) -> Result<(), Error> {
+        self.problems.first().map_or(Ok(()), |(_, why)| Err(Error::Problem(why.clone())))
+    }
+
+    /// Reads all objects, with their documents, of arguments that all could be read.
+    pub fn objects(&self) -> Result<Vec<(Document, Object)>, Error> {
+        self.complete()?;
+        let read = self.inputs.iter().map(Input::objects).collect::<Result<Vec<_>, _>>()?;
+        Ok(read.into_iter().flatten().collect())
     }
 
     /// Reads short files into memory, up to a total size, since inputs are read twice.

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use client::{Context as _, Result, fail};
+
 /// Builds and runs `benches/cel`; returns its table.
-pub fn run(root: &Path) -> Result<String, String> {
+pub fn run(root: &Path) -> Result<String> {
     eprintln!("cel …");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -13,9 +15,9 @@ pub fn run(root: &Path) -> Result<String, String> {
         .arg(root.join("target/bench-cel"))
         .stderr(std::process::Stdio::inherit())
         .output()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
+        .context("cannot run cargo")?;
     if !output.status.success() {
-        return Err("benches/cel failed".to_owned());
+        return fail("benches/cel failed");
     }
-    String::from_utf8(output.stdout).map_err(|_| "the output of benches/cel is not UTF-8".to_owned())
+    Ok(String::from_utf8(output.stdout).map_err(|_| "the output of benches/cel is not UTF-8")?)
 }

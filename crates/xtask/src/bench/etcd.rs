@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use client::{Context as _, Result, fail};
+
 use super::process::Process;
 
 /// Time limit for etcd to listen.
@@ -16,13 +18,13 @@ pub struct Etcd {
     pub url: String,
 }
 
-pub fn free_port() -> Result<u16, String> {
+pub fn free_port() -> Result<u16> {
     let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    found.map(|address| address.port()).map_err(|error| format!("there is no free port: {error}"))
+    found.map(|address| address.port()).context("there is no free port")
 }
 
 impl Etcd {
-    pub async fn start(binary: &Path, directory: &Path) -> Result<Etcd, String> {
+    pub async fn start(binary: &Path, directory: &Path) -> Result<Etcd> {
         let (port, peer) = (free_port()?, format!("http://127.0.0.1:{}", free_port()?));
         let url = format!("http://127.0.0.1:{port}");
         let child = Command::new(binary)
@@ -33,12 +35,12 @@ impl Etcd {
             .args(["--initial-cluster", &format!("bench={peer}")])
             .stdin(Stdio::null())
             .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+            .context(format_args!("cannot start {}", binary.display()))?;
         let mut etcd = Etcd { process: Process(child), url };
         let deadline = Instant::now() + PATIENCE;
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             if etcd.process.has_ended() || Instant::now() > deadline {
-                return Err(format!("{} does not listen", binary.display()));
+                return fail(format!("{} does not listen", binary.display()));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use client::{Call, Client, Connection};
+use client::{Call, Client, Connection, Result};
 
 /// The durations of requests, and their total duration.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ pub async fn drive(
     clients: usize,
     total: usize,
     make: impl Fn(usize) -> Call + Send + Sync + 'static,
-) -> Result<Samples, String> {
+) -> Result<Samples> {
     let (make, next) = (Arc::new(make), Arc::new(AtomicUsize::new(0)));
     let connections = client.connections(clients.min(total).max(1)).await?;
     let started = Instant::now();
@@ -58,7 +58,7 @@ pub async fn drive(
     }
     let mut times = Vec::with_capacity(total);
     while let Some(done) = running.join_next().await {
-        times.extend(done.map_err(|error| error.to_string())??);
+        times.extend(done??);
     }
     Ok(Samples::new(times, started.elapsed()))
 }
@@ -68,7 +68,7 @@ async fn work(
     total: usize,
     next: &AtomicUsize,
     make: &(impl Fn(usize) -> Call + Sync),
-) -> Result<Vec<Duration>, String> {
+) -> Result<Vec<Duration>> {
     let mut times = vec![];
     loop {
         let i = next.fetch_add(1, Ordering::Relaxed);

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use client::{Context as _, Result};
+
 /// Seconds since the Unix epoch.
 pub fn seconds() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -30,17 +32,16 @@ pub fn describe() -> String {
 }
 
 /// The median duration of an append of 4 KB with fdatasync in `directory`.
-pub fn sync_time(directory: &Path) -> Result<Duration, String> {
-    let failed = |error: std::io::Error| format!("cannot write to {}: {error}", directory.display());
+pub fn sync_time(directory: &Path) -> Result<Duration> {
     let path = directory.join("sync");
-    let mut file = fs::File::create(&path).map_err(failed)?;
+    let mut file = fs::File::create(&path).cannot("write to", directory)?;
     let mut times = vec![];
     for _ in 0..50 {
         let started = Instant::now();
-        file.write_all(&[0; 4096]).and_then(|()| file.sync_data()).map_err(failed)?;
+        file.write_all(&[0; 4096]).and_then(|()| file.sync_data()).cannot("write to", directory)?;
         times.push(started.elapsed());
     }
-    fs::remove_file(&path).map_err(failed)?;
+    fs::remove_file(&path).cannot("write to", directory)?;
     Ok(Samples::new(times, Duration::ZERO).quantile(0.5))
 }
 

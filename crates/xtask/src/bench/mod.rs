@@ -22,6 +22,7 @@ mod upstream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use client::{Context as _, Result, fail};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use flags::Flags;
@@ -36,7 +37,7 @@ use subject::Subject;
 use crate::workspace;
 
 /// Runs the measurements, prints the results and writes them to a file. Fails with a one-line message.
-pub fn run(flags: &Flags) -> Result<(), String> {
+pub fn run(flags: &Flags) -> Result<()> {
     let root = workspace::root()?;
     if flags.measures() == [Measure::Cel] {
         println!("{}", cel::run(&root)?);
@@ -51,52 +52,59 @@ pub fn run(flags: &Flags) -> Result<(), String> {
         .worker_threads(workers)
         .enable_all()
         .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
+        .context("cannot start threads")?;
     runtime.block_on(async {
-        let failed = |error: std::io::Error| format!("cannot listen for signals: {error}");
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
         // after a signal too, the servers are stopped when their handles are dropped
-        let measured = async {
-            match (flags.hostile, flags.from) {
-                (true, _) => attack_and_report(flags, &root, &binary).await,
-                (_, true) => report_sources(flags, &root, binary).await,
-                _ => measure_and_report(flags, &root, &binary).await,
-            }
-        };
         tokio::select! {
-            result = measured => result,
-            _ = terminate.recv() => Err("stopped by a signal".to_owned()),
-            _ = interrupt.recv() => Err("interrupted".to_owned()),
+            result = report(flags, &root, binary) => result,
+            _ = terminate.recv() => fail("stopped by a signal"),
+            _ = interrupt.recv() => fail("interrupted"),
         }
     })
 }
 
 /// Builds the release binary in the target directory of this program.
-fn build(root: &Path) -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+fn build(root: &Path) -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program")?;
     let target = own.parent().and_then(Path::parent).ok_or("this program is in no target directory")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .current_dir(root)
-        .args(["build", "--release", "--package", "pintle", "--target-dir"])
-        .arg(target)
-        .status()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !status.success() {
-        return Err("the server cannot be built; to measure an existing binary, use --binary PATH".to_owned());
-    }
+    let mut cargo = Command::new(cargo);
+    cargo.current_dir(root).args(["build", "--release", "--package", "pintle", "--target-dir"]).arg(target);
+    workspace::run(&mut cargo)
+        .context("the server cannot be built; to measure an existing binary, use --binary PATH")?;
     Ok(target.join("release").join("pintle"))
 }
 
-async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<(), String> {
+/// Measures, prints the results, and writes them to the file of the flags, or of a complete run.
+async fn report(flags: &Flags, root: &Path, binary: PathBuf) -> Result<()> {
+    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
+    let directory = directory.context("cannot make a temporary directory")?;
+    let sync = machine::sync_time(directory.path())?;
+    let (text, place) = match (flags.hostile, flags.from) {
+        (true, _) => (attack(flags, root, binary, directory.path()).await?, None),
+        (_, true) => {
+            let text = sources::run(flags, Launch::new(binary, directory.path().to_owned())).await?;
+            (text, (!flags.quick).then_some("benches/results/sources.md"))
+        }
+        _ => {
+            let text = measure(flags, root, Launch::new(binary, directory.path().to_owned())).await?;
+            (text, (!flags.quick && flags.only.is_empty()).then_some("benches/results/load.md"))
+        }
+    };
+    println!("{text}");
+    if let Some(path) = flags.out.clone().or_else(|| place.map(|place| root.join(place))) {
+        report::write(&path, &report::document(root, &text, sync, flags))?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+async fn measure(flags: &Flags, root: &Path, launch: Launch) -> Result<String> {
     let sizes = Sizes::new(flags);
     let mut measures = flags.measures();
     let rules = measures.iter().position(|measure| *measure == Measure::Cel).map(|at| measures.remove(at));
-    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
-    let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
-    let launch = Launch::new(binary.to_owned(), directory.path().to_owned());
-    let sync = machine::sync_time(directory.path())?;
     let ours = measure_ours(flags, &launch, &measures, &sizes).await?;
     let mut text = match (&flags.against, &flags.etcd) {
         (Some(url), _) => {
@@ -118,52 +126,22 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
     if rules.is_some() && !flags.quick {
         text = format!("{text}\n\n{}", cel::run(root)?);
     }
-    println!("{text}");
-    let complete = !flags.quick && flags.only.is_empty();
-    let place = flags.out.clone().or_else(|| complete.then(|| report::place(root)));
-    if let Some(path) = place {
-        report::write(&path, &report::document(root, &text, sync, flags))?;
-        eprintln!("written to {}", path.display());
-    }
-    Ok(())
+    Ok(text)
 }
 
-async fn attack_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<(), String> {
-    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
-    let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
-    let sync = machine::sync_time(directory.path())?;
-    let mut targets = vec![Target::Pintle { name: "this", binary: binary.to_owned() }];
+async fn attack(flags: &Flags, root: &Path, binary: PathBuf, directory: &Path) -> Result<String> {
+    let mut targets = vec![Target::Pintle { name: "this", binary }];
     targets.extend(flags.beside.clone().map(|binary| Target::Pintle { name: "other", binary }));
     if let Some(etcd) = flags.etcd.clone() {
         if !flags.upstream {
-            return Err("--hostile uses etcd for kube-apiserver alone: add --upstream".to_owned());
+            return fail("--hostile uses etcd for kube-apiserver alone: add --upstream");
         }
         targets.push(Target::KubeApiserver { binary: upstream::build(root)?, etcd });
     }
-    let text = hostile::run(directory.path(), &targets, &flags.scenario).await?;
-    println!("{text}");
-    if let Some(path) = &flags.out {
-        report::write(path, &report::document(root, &text, sync, flags))?;
-        eprintln!("written to {}", path.display());
-    }
-    Ok(())
+    hostile::run(directory, &targets, &flags.scenario).await
 }
 
-async fn report_sources(flags: &Flags, root: &Path, binary: PathBuf) -> Result<(), String> {
-    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
-    let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
-    let sync = machine::sync_time(directory.path())?;
-    let text = sources::run(flags, Launch::new(binary, directory.path().to_owned())).await?;
-    println!("{text}");
-    let place = flags.out.clone().or_else(|| (!flags.quick).then(|| root.join("benches/results/sources.md")));
-    if let Some(path) = place {
-        report::write(&path, &report::document(root, &text, sync, flags))?;
-        eprintln!("written to {}", path.display());
-    }
-    Ok(())
-}
-
-async fn measure_ours(flags: &Flags, launch: &Launch, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
+async fn measure_ours(flags: &Flags, launch: &Launch, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>> {
     let mut rows = vec![];
     let (starts, loads): (Vec<Measure>, Vec<Measure>) = measures.iter().partition(|measure| measure.is_of_start());
     for measure in starts {
@@ -180,11 +158,11 @@ async fn measure_ours(flags: &Flags, launch: &Launch, measures: &[Measure], size
     Ok(rows)
 }
 
-async fn measure_loads(subject: &Subject, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
+async fn measure_loads(subject: &Subject, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>> {
     let mut rows = vec![];
     for measure in measures {
         eprintln!("{} …", measure.name());
-        rows.push(under_load(*measure, subject, sizes).await.map_err(|error| format!("{}: {error}", measure.name()))?);
+        rows.push(under_load(*measure, subject, sizes).await.context(measure.name())?);
     }
     Ok(rows)
 }
@@ -203,7 +181,7 @@ async fn measure_on_etcd(
     launch: Launch,
     measures: &[Measure],
     sizes: &Sizes,
-) -> Result<OnEtcd, String> {
+) -> Result<OnEtcd> {
     let etcd = etcd::Etcd::start(binary, &launch.directory).await?;
     let launch = Launch { etcd: Some(etcd.url.clone()), ..launch };
     let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
@@ -221,7 +199,7 @@ async fn measure_on_etcd(
 }
 
 /// Runs the measurements on another server, and cleans up afterwards.
-async fn measure_theirs(flags: &Flags, url: &str, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>, String> {
+async fn measure_theirs(flags: &Flags, url: &str, measures: &[Measure], sizes: &Sizes) -> Result<Vec<Row>> {
     let path = flags.kubeconfig.as_deref().ok_or("--against needs --kubeconfig")?;
     let mut access = client::Access::read(path)?;
     access.server = url.to_owned();

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use client::Access;
+use client::{Access, Context as _, Result, fail};
 
 /// Time limit for a server to become ready, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,10 +65,10 @@ impl Launch {
     }
 
     /// Starts the server on the data directory `name` and waits for its ready line.
-    pub fn start(&self, name: &str) -> Result<Server, String> {
+    pub fn start(&self, name: &str) -> Result<Server> {
         let data = self.directory.join(name);
         let errors = std::fs::File::create(self.directory.join(format!("{name}.log")))
-            .map_err(|error| format!("cannot write the server's log: {error}"))?;
+            .context("cannot write the server's log")?;
         let started = Instant::now();
         let child = self
             .command()
@@ -84,7 +84,7 @@ impl Launch {
             .stdout(Stdio::piped())
             .stderr(errors)
             .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", self.binary.display()))?;
+            .context(format_args!("cannot start {}", self.binary.display()))?;
         let mut process = Process(child);
         let line = ready_line(&mut process)?;
         let took = started.elapsed();
@@ -103,7 +103,7 @@ impl Launch {
 }
 
 /// The first line of the server; empty if it ended without one.
-fn ready_line(process: &mut Process) -> Result<String, String> {
+fn ready_line(process: &mut Process) -> Result<String> {
     let output = process.0.stdout.take().ok_or("the server has no output")?;
     let (sender, receiver) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
@@ -114,7 +114,7 @@ fn ready_line(process: &mut Process) -> Result<String, String> {
         // the rest of the output is read too, so that the server is never blocked
         let _ = std::io::copy(&mut output, &mut std::io::sink());
     });
-    receiver.recv_timeout(PATIENCE).map_err(|_| format!("the server was not ready after {PATIENCE:?}"))
+    Ok(receiver.recv_timeout(PATIENCE).map_err(|_| format!("the server was not ready after {PATIENCE:?}"))?)
 }
 
 impl Server {
@@ -123,16 +123,16 @@ impl Server {
     }
 
     /// Sends SIGTERM and waits until the server has ended.
-    pub fn stop(mut self) -> Result<(), String> {
+    pub fn stop(mut self) -> Result<()> {
         let status = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
-        status.map_err(|error| format!("cannot run kill: {error}"))?;
+        status.context("cannot run kill")?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.process.0.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(Some(status)) => return Err(format!("the server ended with {status}")),
+                Ok(Some(status)) => return fail(format!("the server ended with {status}")),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => return Err(format!("the server did not stop within {PATIENCE:?}")),
+                _ => return fail(format!("the server did not stop within {PATIENCE:?}")),
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The table of results, and the file to which it is written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
+
+use client::{Context as _, Result};
 
 use super::row::{Goal, Row, memory_text, time_text};
 use super::{Flags, machine};
@@ -74,11 +76,6 @@ fn align(lines: &[Vec<String>]) -> String {
     out
 }
 
-/// The file for the results of a complete run.
-pub fn place(root: &Path) -> PathBuf {
-    root.join("benches/results/load.md")
-}
-
 fn today() -> String {
     let mut now = machinery::time::rfc3339(machine::seconds());
     now.truncate("2026-01-01".len());
@@ -104,12 +101,9 @@ pub fn document(root: &Path, table: &str, sync: Duration, flags: &Flags) -> Stri
     )
 }
 
-pub fn write(path: &Path, text: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
-    }
-    std::fs::write(path, text).map_err(failed)
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::fs::write(path, text)).cannot("write", path)
 }
 
 #[cfg(test)]

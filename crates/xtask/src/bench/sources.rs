@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use client::{Call, Client, Options};
+use client::{Call, Client, Context as _, Options, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt as _;
@@ -28,7 +28,7 @@ struct Counts {
 }
 
 /// Measures servers that begin with sources. Returns the table.
-pub async fn run(flags: &Flags, launch: Launch) -> Result<String, String> {
+pub async fn run(flags: &Flags, launch: Launch) -> Result<String> {
     let counts = match flags.quick {
         true => Counts { kinds: 20, of_kind: 40, in_cluster: 200, starts: 1, edits: 5 },
         false => Counts { kinds: 200, of_kind: 240, in_cluster: 10_000, starts: 5, edits: 100 },
@@ -40,12 +40,11 @@ pub async fn run(flags: &Flags, launch: Launch) -> Result<String, String> {
     Ok(report::render(&rows, &[], None))
 }
 
-fn failed(error: std::io::Error) -> String {
-    format!("cannot write a source: {error}")
-}
+/// The act that has failed if a file of a source cannot be written.
+const WRITE: &str = "cannot write a source";
 
 /// Starts the server with further flags some times. The last server is left running.
-fn starts(launch: &Launch, name: &str, count: usize, further: &[&str]) -> Result<(Samples, Server), String> {
+fn starts(launch: &Launch, name: &str, count: usize, further: &[&str]) -> Result<(Samples, Server)> {
     let launch = Launch {
         further: further.iter().map(|flag| (*flag).to_owned()).collect(),
         ..Launch::new(launch.binary.clone(), launch.directory.clone())
@@ -88,9 +87,9 @@ fn list(group: &str, kind: &str, numbers: impl Iterator<Item = usize>) -> String
 }
 
 /// From a compressed archive to the ready line, and the peak of memory.
-fn archive(launch: &Launch, counts: &Counts) -> Result<Vec<Row>, String> {
+fn archive(launch: &Launch, counts: &Counts) -> Result<Vec<Row>> {
     let path = launch.directory.join("bundle.tar.gz");
-    let encoder = GzEncoder::new(std::fs::File::create(&path).map_err(failed)?, Compression::fast());
+    let encoder = GzEncoder::new(std::fs::File::create(&path).context(WRITE)?, Compression::fast());
     let mut archive = tar::Builder::new(encoder);
     for kind in 0..counts.kinds {
         for namespace in 0..NAMESPACES {
@@ -100,10 +99,10 @@ fn archive(launch: &Launch, counts: &Counts) -> Result<Vec<Row>, String> {
             header.set_size(text.len() as u64);
             header.set_mode(0o600);
             let name = format!("bundle/namespaces/n{namespace}/g{kind}.example.com/kind{kind}s.yaml");
-            archive.append_data(&mut header, name, text.as_bytes()).map_err(failed)?;
+            archive.append_data(&mut header, name, text.as_bytes()).context(WRITE)?;
         }
     }
-    archive.into_inner().and_then(GzEncoder::finish).map_err(failed)?;
+    archive.into_inner().and_then(GzEncoder::finish).context(WRITE)?;
     let (samples, server) = starts(launch, "archive", counts.starts, &["--from", &path.to_string_lossy()])?;
     let peak = memory_peak(server.id());
     server.stop()?;
@@ -119,20 +118,20 @@ fn config(number: usize) -> String {
 }
 
 /// From a source of one file to the ready line.
-fn file(launch: &Launch, counts: &Counts) -> Result<Row, String> {
+fn file(launch: &Launch, counts: &Counts) -> Result<Row> {
     let path = launch.directory.join("one.yaml");
-    std::fs::write(&path, config(0)).map_err(failed)?;
+    std::fs::write(&path, config(0)).context(WRITE)?;
     let (samples, server) = starts(launch, "file", counts.starts * 4, &["-f", &path.to_string_lossy()])?;
     server.stop()?;
     Ok(Row::new("a file of -f to ready", samples, Goal::Median(Duration::from_millis(50))))
 }
 
 /// From the write of a file to the event of a watch.
-async fn edits(launch: &Launch, counts: &Counts) -> Result<Row, String> {
+async fn edits(launch: &Launch, counts: &Counts) -> Result<Row> {
     let directory = launch.directory.join("manifests");
-    std::fs::create_dir(&directory).map_err(failed)?;
+    std::fs::create_dir(&directory).context(WRITE)?;
     let path = directory.join("a.yaml");
-    std::fs::write(&path, config(0)).map_err(failed)?;
+    std::fs::write(&path, config(0)).context(WRITE)?;
     let (_, server) = starts(launch, "edits", 1, &["-f", &directory.to_string_lossy()])?;
     let mut connection = Client::new(&server.access, Options::default())?.connect().await?;
     let watch = Call::get("/api/v1/namespaces/default/configmaps?watch=true");
@@ -140,7 +139,7 @@ async fn edits(launch: &Launch, counts: &Counts) -> Result<Row, String> {
     let mut times = vec![];
     for number in 1..=counts.edits {
         let written = Instant::now();
-        std::fs::write(&path, config(number)).map_err(failed)?;
+        std::fs::write(&path, config(number)).context(WRITE)?;
         until(&mut events, &format!("\"k\":\"n{number}.\"")).await?;
         times.push(written.elapsed());
         // the next edit is one of its own
@@ -156,19 +155,19 @@ async fn edits(launch: &Launch, counts: &Counts) -> Result<Row, String> {
 }
 
 /// Reads a watch until an event has a text.
-async fn until(events: &mut Incoming, wanted: &str) -> Result<(), String> {
+async fn until(events: &mut Incoming, wanted: &str) -> Result<()> {
     let mut text = vec![];
     while memchr::memmem::find(&text, wanted.as_bytes()).is_none() {
-        let frame = events.frame().await.ok_or("the watch has ended")?.map_err(|error| error.to_string())?;
+        let frame = events.frame().await.ok_or("the watch has ended")??;
         text.extend_from_slice(frame.data_ref().map(|data| &data[..]).unwrap_or_default());
     }
     Ok(())
 }
 
 /// From a running cluster to the ready line.
-fn cluster(launch: &Launch, counts: &Counts) -> Result<Row, String> {
+fn cluster(launch: &Launch, counts: &Counts) -> Result<Row> {
     let path = launch.directory.join("cluster.json");
-    std::fs::write(&path, list("example.com/v1", "Thing", 0..counts.in_cluster)).map_err(failed)?;
+    std::fs::write(&path, list("example.com/v1", "Thing", 0..counts.in_cluster)).context(WRITE)?;
     let (_, source) = starts(launch, "source", 1, &["--from", &path.to_string_lossy()])?;
     let kubeconfig = format!("kubeconfig:{}", admin(&launch.directory.join("source")));
     let (samples, server) = starts(launch, "cluster", counts.starts, &["--from", &kubeconfig])?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::fixtures::{self, DEFINITIONS, Kind};
 use super::load::drive;
 use super::{machine, process};
-use client::{Access, Call, Client, Protocol};
+use client::{Access, Call, Client, Protocol, Result, fail};
 use parking_lot::Mutex;
 
 /// Bytes of a response that are kept in memory; the rest is read and discarded.
@@ -33,7 +33,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub fn new(access: Access, id: Option<u32>, protocol: Protocol) -> Result<Subject, String> {
+    pub fn new(access: Access, id: Option<u32>, protocol: Protocol) -> Result<Subject> {
         let client = Client::new(&access, options(protocol))?;
         let run = machine::seconds();
         Ok(Subject { client, id, group: format!("b{run}.bench.example.com"), made: Mutex::default() })
@@ -58,7 +58,7 @@ impl Subject {
     }
 
     /// Creates the definition of a typical kind and waits until it is served.
-    pub async fn define(&self, plural: &str) -> Result<Kind, String> {
+    pub async fn define(&self, plural: &str) -> Result<Kind> {
         let kind = self.kind(plural);
         if !self.remember(&kind) {
             return Ok(kind);
@@ -77,7 +77,7 @@ impl Subject {
     }
 
     /// A kind with `count` objects, which the first call creates.
-    pub async fn filled(&self, plural: &str, count: usize, size: usize) -> Result<Kind, String> {
+    pub async fn filled(&self, plural: &str, count: usize, size: usize) -> Result<Kind> {
         let known = self.made.lock().contains(&self.kind(plural).definition_name());
         let kind = self.define(plural).await?;
         if !known {
@@ -98,7 +98,7 @@ impl Subject {
         }
     }
 
-    async fn delete_definition(&self, name: &str) -> Result<(), String> {
+    async fn delete_definition(&self, name: &str) -> Result<()> {
         let path = format!("{DEFINITIONS}/{name}");
         let mut connection = self.client.connect().await?;
         connection.send(Call::delete(path.clone())).await?.ok("DELETE of a definition")?;
@@ -108,7 +108,7 @@ impl Subject {
             match response.status {
                 404 => return Ok(()),
                 200 if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-                200 => return Err(format!("it still exists after {PATIENCE:?}")),
+                200 => return fail(format!("it still exists after {PATIENCE:?}")),
                 _ => return Ok(response.ok("GET of a deleted definition").map(drop)?),
             }
         }

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use client::{Access, Call, Client, Protocol};
+use client::{Access, Call, Client, Context as _, Protocol, Result, fail};
 
 use super::etcd::free_port;
 use super::process::{Process, Server};
 use super::subject::options;
+use crate::workspace;
 
 /// The directory of the Go module, and the line of `go.mod` with the version.
 const MODULE: &str = "tests/upstream";
@@ -18,9 +19,9 @@ const TOKEN: &str = "bench";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Builds kube-apiserver, which takes some ten minutes, unless its binary exists; returns the path of the binary.
-pub fn build(root: &Path) -> Result<PathBuf, String> {
+pub fn build(root: &Path) -> Result<PathBuf> {
     let module = root.join(MODULE);
-    let text = std::fs::read_to_string(module.join("go.mod")).map_err(|error| format!("{MODULE}/go.mod: {error}"))?;
+    let text = std::fs::read_to_string(module.join("go.mod")).context(format_args!("{MODULE}/go.mod"))?;
     let version = text.lines().find_map(|line| line.trim().strip_prefix(REQUIRED));
     let version = version.ok_or("tests/upstream/go.mod names no version of Kubernetes")?;
     let binary = root.join("target/upstream").join(version).join("kube-apiserver");
@@ -29,31 +30,23 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
     }
     eprintln!("building kube-apiserver {version}, which takes some ten minutes");
     let unfinished = binary.with_extension(std::process::id().to_string());
-    let built = Command::new("go")
-        .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
-        .arg(&unfinished)
-        .arg(".")
-        .current_dir(module)
-        .status()
-        .map_err(|error| format!("cannot run go: {error}"))?;
-    if !built.success() {
-        return Err("kube-apiserver cannot be built".to_owned());
-    }
-    std::fs::rename(&unfinished, &binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+    let mut go = Command::new("go");
+    go.args(["build", "-trimpath", "-ldflags", "-s -w", "-o"]).arg(&unfinished).arg(".").current_dir(module);
+    workspace::run(&mut go).context("kube-apiserver cannot be built")?;
+    std::fs::rename(&unfinished, &binary).context(binary.display())?;
     Ok(binary)
 }
 
 /// Starts it with its own key prefix in etcd and waits until it is ready.
-pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Server, String> {
-    let failed = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
+pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Server> {
     let place = directory.join("upstream");
-    std::fs::create_dir_all(&place).map_err(|error| failed("make a directory", error))?;
+    std::fs::create_dir_all(&place).context("cannot make a directory")?;
     let tokens = format!("{TOKEN},bench,bench,\"system:masters\"\n");
-    std::fs::write(place.join("tokens.csv"), tokens).map_err(|error| failed("write tokens", error))?;
+    std::fs::write(place.join("tokens.csv"), tokens).context("cannot write tokens")?;
     let key = Command::new("openssl").args(["genrsa", "-out", "accounts.key", "2048"]).current_dir(&place).output();
-    key.map_err(|error| failed("run openssl", error))?;
+    key.context("cannot run openssl")?;
     let port = free_port()?.to_string();
-    let log = std::fs::File::create(place.join("log")).map_err(|error| failed("write a log", error))?;
+    let log = std::fs::File::create(place.join("log")).context("cannot write a log")?;
     let child = Command::new(binary)
         .current_dir(&place)
         .args(["--etcd-servers", etcd, "--etcd-prefix", "/upstream", "--bind-address", "127.0.0.1"])
@@ -65,7 +58,7 @@ pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Server
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        .context(format_args!("cannot start {}", binary.display()))?;
     let server = format!("https://127.0.0.1:{port}");
     let access = Access { server, token: TOKEN.to_owned(), ..Access::default() };
     let started = Instant::now();
@@ -74,7 +67,7 @@ pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Server
         if server.process.has_ended() || started.elapsed() > PATIENCE {
             let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
             let last = log.lines().last().unwrap_or_default();
-            return Err(format!("kube-apiserver did not become ready: {last}"));
+            return fail(format!("kube-apiserver did not become ready: {last}"));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use client::{Context as _, Result};
 use machinery::Value;
 
 use crate::workspace;
@@ -19,10 +20,10 @@ struct Member {
 pub struct Graph(BTreeMap<String, Member>);
 
 impl Graph {
-    pub fn read(root: &Path) -> Result<Graph, String> {
+    pub fn read(root: &Path) -> Result<Graph> {
         let metadata = workspace::cargo(root, &["metadata", "--format-version", "1", "--no-deps"])?;
         let decoded = machinery::value::decode(metadata.as_bytes());
-        let metadata = decoded.map_err(|error| format!("cannot decode the output of cargo metadata: {error}"))?;
+        let metadata = decoded.context("cannot decode the output of cargo metadata")?;
         Ok(Graph::of(&metadata))
     }
 

@@ -7,6 +7,7 @@ mod table;
 use std::collections::BTreeSet;
 
 use clap::Args;
+use client::Result;
 
 use crate::workspace;
 use graph::Graph;
@@ -35,7 +36,7 @@ pub struct Selection {
 /// # Errors
 ///
 /// The table cannot be read, or git does not know the base.
-pub fn run(flags: &ChangedFlags) -> Result<(), String> {
+pub fn run(flags: &ChangedFlags) -> Result<()> {
     let root = workspace::root()?;
     let paths =
         workspace::changed(&root, &flags.base).ok_or_else(|| format!("git cannot compare with {}", flags.base))?;

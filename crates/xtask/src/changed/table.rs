@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use client::{Context as _, Result};
+
 use crate::workspace;
 
 pub const TABLE: &str = "tests/changed.txt";
@@ -31,9 +33,8 @@ struct Line {
 pub struct Table(Vec<Line>);
 
 impl Table {
-    pub fn read(root: &Path) -> Result<Table, String> {
-        let text =
-            std::fs::read_to_string(root.join(TABLE)).map_err(|error| format!("cannot read {TABLE}: {error}"))?;
+    pub fn read(root: &Path) -> Result<Table> {
+        let text = std::fs::read_to_string(root.join(TABLE)).context(format_args!("cannot read {TABLE}"))?;
         Ok(Table::parse(&text, &blackbox_files(&workspace::files(root)?)))
     }
 
@@ -63,8 +64,8 @@ impl Table {
     }
 
     /// The lines that name what does not exist, and the files of black-box tests that none names.
-    pub fn problems(&self, root: &Path) -> Result<Vec<(usize, String)>, String> {
-        let script = std::fs::read_to_string(root.join(RUN)).map_err(|error| format!("cannot read {RUN}: {error}"))?;
+    pub fn problems(&self, root: &Path) -> Result<Vec<(usize, String)>> {
+        let script = std::fs::read_to_string(root.join(RUN)).context(format_args!("cannot read {RUN}"))?;
         let sections = sections(&script).ok_or_else(|| format!("{RUN} lists no sections"))?;
         Ok(self.unknown(&workspace::files(root)?, &sections))
     }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use aws_lc_rs::digest;
+use client::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
 
 /// A file or a directory of an archive.
@@ -32,8 +33,7 @@ impl Entry {
 }
 
 /// A tar archive.
-pub fn tar(entries: &[Entry], time: u64) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("cannot write an archive: {error}");
+pub fn tar(entries: &[Entry], time: u64) -> Result<Vec<u8>> {
     let mut builder = tar::Builder::new(vec![]);
     for entry in entries {
         let content = entry.content.as_deref().unwrap_or_default();
@@ -48,16 +48,16 @@ pub fn tar(entries: &[Entry], time: u64) -> Result<Vec<u8>, String> {
         header.set_uid(entry.owner);
         header.set_gid(entry.owner);
         header.set_mtime(time);
-        builder.append_data(&mut header, &entry.path, content).map_err(failed)?;
+        builder.append_data(&mut header, &entry.path, content).context("cannot write an archive")?;
     }
-    builder.into_inner().map_err(failed)
+    builder.into_inner().context("cannot write an archive")
 }
 
-pub fn gzip(content: &[u8]) -> Result<Vec<u8>, String> {
+pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     // the best level takes three times as long for a hundredth of the size
     let mut encoder = GzBuilder::new().write(vec![], Compression::default());
     let result = encoder.write_all(content).and_then(|()| encoder.finish());
-    result.map_err(|error| format!("cannot compress: {error}"))
+    result.context("cannot compress")
 }
 
 /// The digest in hexadecimal.

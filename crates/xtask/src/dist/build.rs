@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use client::Result;
+
 use super::{Architecture, Release};
+use crate::workspace::run;
 
 /// Where Python packages with cargo-zigbuild and zig are installed.
 const TOOLS: &str = "target/tools/zig";
 const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.17.1"];
 
 /// Builds the binary of an architecture. Returns its path.
-pub fn binary(release: &Release, architecture: Architecture) -> Result<PathBuf, String> {
+pub fn binary(release: &Release, architecture: Architecture) -> Result<PathBuf> {
     let tools = release.root.join(TOOLS);
     if !tools.join("bin/cargo-zigbuild").exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&tools))?;
@@ -35,13 +38,4 @@ pub fn binary(release: &Release, architecture: Architecture) -> Result<PathBuf, 
         .env("PINTLE_COMMIT", &release.commit);
     run(&mut build)?;
     Ok(directory.join(target).join("release/pintle"))
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{program} failed: {status}")),
-        Err(error) => Err(format!("cannot run {program}: {error}")),
-    }
 }

@@ -1,15 +1,12 @@
 //! The Debian package: the binary with a systemd unit, and a user of its own.
 
+use client::Result;
+
 use super::archive::{Entry, ar, gzip, tar};
 use super::{Architecture, Release};
 
 /// The package as bytes.
-pub fn package(
-    release: &Release,
-    architecture: Architecture,
-    binary: &[u8],
-    documents: &[Entry],
-) -> Result<Vec<u8>, String> {
+pub fn package(release: &Release, architecture: Architecture, binary: &[u8], documents: &[Entry]) -> Result<Vec<u8>> {
     let mut files = vec![Entry::file("usr/bin/pintle".to_owned(), 0o755, binary.to_vec())];
     for (from, to) in [
         ("config.yaml", "etc/pintle/config.yaml"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use client::Result;
 use machinery::{Value, json};
 
 use super::archive::{Entry, gzip, sha256, tar};
@@ -31,7 +32,7 @@ impl Blobs {
 }
 
 /// The layout as a tar archive.
-pub fn layout(release: &Release, binaries: &[(Architecture, PathBuf, Vec<u8>)]) -> Result<Vec<u8>, String> {
+pub fn layout(release: &Release, binaries: &[(Architecture, PathBuf, Vec<u8>)]) -> Result<Vec<u8>> {
     let mut blobs = Blobs::default();
     let mut manifests = vec![];
     for (architecture, _, binary) in binaries {
@@ -55,7 +56,7 @@ pub fn layout(release: &Release, binaries: &[(Architecture, PathBuf, Vec<u8>)]) 
 }
 
 /// The image of an architecture; returns the descriptor of its manifest.
-fn image(release: &Release, architecture: Architecture, binary: &[u8], blobs: &mut Blobs) -> Result<Value, String> {
+fn image(release: &Release, architecture: Architecture, binary: &[u8], blobs: &mut Blobs) -> Result<Value> {
     let users = format!("root:x:0:0:root:/:/sbin/nologin\npintle:x:{USER}:{USER}:pintle:/data:/sbin/nologin\n");
     let groups = format!("root:x:0:\npintle:x:{USER}:\n");
     let files = [

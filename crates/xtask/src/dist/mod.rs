@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use archive::Entry;
+use client::{Context as _, Result, fail};
 
 /// An architecture, by the names that others have for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -72,14 +73,14 @@ struct Release {
 }
 
 /// Builds and packages. Fails with a one-line message.
-pub fn run(flags: &DistFlags) -> Result<(), String> {
+pub fn run(flags: &DistFlags) -> Result<()> {
     let root = crate::workspace::root()?;
     let first = *flags.architecture.first().ok_or("--architecture: wanted at least one")?;
     if first.name() != Architecture::HOST {
-        return Err(format!("--architecture: the first one must be {}, which runs here", Architecture::HOST));
+        return fail(format!("--architecture: the first one must be {}, which runs here", Architecture::HOST));
     }
     if flags.binary.is_some() && flags.architecture.len() > 1 {
-        return Err("--binary: one binary is of one architecture: give --architecture as well".to_owned());
+        return fail("--binary: one binary is of one architecture: give --architecture as well");
     }
     let release = Release {
         output: root.join(&flags.output),
@@ -94,7 +95,7 @@ pub fn run(flags: &DistFlags) -> Result<(), String> {
             Some(path) => path.clone(),
             None => build::binary(&release, *architecture)?,
         };
-        let content = std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let content = std::fs::read(&path).cannot("read", &path)?;
         binaries.push((*architecture, path, content));
     }
     release.write_all(&binaries)
@@ -108,12 +109,11 @@ fn commit_time(root: &Path) -> u64 {
 }
 
 impl Release {
-    fn write_all(&self, binaries: &[(Architecture, PathBuf, Vec<u8>)]) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("cannot write to {}: {error}", self.output.display());
+    fn write_all(&self, binaries: &[(Architecture, PathBuf, Vec<u8>)]) -> Result<()> {
         if self.output.exists() {
-            std::fs::remove_dir_all(&self.output).map_err(failed)?;
+            std::fs::remove_dir_all(&self.output).cannot("write to", &self.output)?;
         }
-        std::fs::create_dir_all(&self.output).map_err(failed)?;
+        std::fs::create_dir_all(&self.output).cannot("write to", &self.output)?;
         let documents = self.documents(&binaries[0].1)?;
         let mut files = vec![];
         for (architecture, _, binary) in binaries {
@@ -131,19 +131,19 @@ impl Release {
         files.push(("SHA256SUMS".to_owned(), sums.into_bytes()));
         for (name, content) in files {
             let path = self.output.join(&name);
-            std::fs::write(&path, content).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            std::fs::write(&path, content).cannot("write", &path)?;
             println!("{}", path.display());
         }
         Ok(())
     }
 
     /// The file of the repository.
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        std::fs::read(self.root.join(path)).map_err(|error| format!("cannot read {path}: {error}"))
+    fn read(&self, path: &str) -> Result<Vec<u8>> {
+        std::fs::read(self.root.join(path)).context(format_args!("cannot read {path}"))
     }
 
     /// Licence, completions and man pages; the binary writes the latter.
-    fn documents(&self, binary: &Path) -> Result<Vec<Entry>, String> {
+    fn documents(&self, binary: &Path) -> Result<Vec<Entry>> {
         let mut entries = vec![];
         for name in ["LICENSE", "NOTICE", "README.md", "CHANGELOG.md"] {
             entries.push(Entry::file(name.to_owned(), 0o644, self.read(name)?));
@@ -152,27 +152,30 @@ impl Release {
             let script = output_of(binary, &["completion", shell])?;
             entries.push(Entry::file(format!("completions/{shell}/{file}"), 0o644, script));
         }
-        let pages = tempfile::tempdir().map_err(|error| format!("cannot create a temporary directory: {error}"))?;
+        let pages = tempfile::tempdir().context("cannot create a temporary directory")?;
         output_of(binary, &["man", &pages.path().to_string_lossy()])?;
-        let failed = |error: std::io::Error| format!("cannot read man pages: {error}");
         let mut paths: Vec<PathBuf> = std::fs::read_dir(pages.path())
             .and_then(|found| found.map(|entry| Ok(entry?.path())).collect())
-            .map_err(failed)?;
+            .context("cannot read man pages")?;
         paths.sort();
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            entries.push(Entry::file(format!("man/man1/{name}"), 0o644, std::fs::read(&path).map_err(failed)?));
+            entries.push(Entry::file(
+                format!("man/man1/{name}"),
+                0o644,
+                std::fs::read(&path).context("cannot read man pages")?,
+            ));
         }
         Ok(entries)
     }
 }
 
 /// Runs the binary and returns its output.
-fn output_of(binary: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+fn output_of(binary: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
     let done = Command::new(binary).args(arguments).output();
-    let done = done.map_err(|error| format!("cannot run {}: {error}", binary.display()))?;
+    let done = done.context(format_args!("cannot run {}", binary.display()))?;
     match done.status.success() {
         true => Ok(done.stdout),
-        false => Err(format!("{} {} failed", binary.display(), arguments.join(" "))),
+        false => fail(format!("{} {} failed", binary.display(), arguments.join(" "))),
     }
 }

@@ -34,9 +34,9 @@ pub fn of(metadata: &Value) -> Crates {
 
 /// Checks the table against the manifests.
 pub fn check(document: &str, crates: &Crates) -> Vec<Problem> {
-    let Some(rows) = tables::find(document, &HEADER) else {
-        let what = format!("there is no table with the header | {} |", HEADER.join(" | "));
-        return vec![Problem::new(ARCHITECTURE, 1, what)];
+    let rows = match tables::find(document, &HEADER) {
+        Ok(rows) => rows,
+        Err(problem) => return vec![problem],
     };
     let mut problems = vec![];
     let mut listed = vec![];

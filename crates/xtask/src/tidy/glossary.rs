@@ -4,7 +4,7 @@
 //! and in Markdown, but not in string literals, which may be text on the wire.
 
 use super::source::{Source, line_of};
-use super::{ARCHITECTURE, Problem, tables};
+use super::{Problem, tables};
 
 const HEADER: [&str; 3] = ["term", "meaning", "not"];
 
@@ -21,9 +21,7 @@ pub struct Rejected {
 
 /// Reads the glossary. A problem is reported if it is missing.
 pub fn read(document: &str) -> Result<Vec<Rejected>, Problem> {
-    let rows = tables::find(document, &HEADER).ok_or_else(|| {
-        Problem::new(ARCHITECTURE, 1, format!("there is no table with the header | {} |", HEADER.join(" | ")))
-    })?;
+    let rows = tables::find(document, &HEADER)?;
     let of_row = |row: &tables::TableRow| -> Vec<Rejected> {
         let term = row.cells.first().cloned().unwrap_or_default();
         let words = row.cells.get(2).map(String::as_str).unwrap_or_default().split(',').map(str::trim);

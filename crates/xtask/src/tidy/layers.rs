@@ -94,9 +94,8 @@ impl<'a> Layered<'a> {
     }
 
     fn rows(&self, document: &str, header: &[&str], problems: &mut Vec<Problem>) -> Vec<tables::TableRow> {
-        tables::find(document, header).unwrap_or_else(|| {
-            let what = format!("there is no table with the header | {} |", header.join(" | "));
-            problems.push(Problem::new(ARCHITECTURE, 1, what));
+        tables::find(document, header).unwrap_or_else(|problem| {
+            problems.push(problem);
             vec![]
         })
     }

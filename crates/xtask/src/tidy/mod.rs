@@ -21,6 +21,7 @@ mod words;
 
 use std::path::Path;
 
+use client::{Context as _, Result, fail};
 use machinery::Value;
 use source::Source;
 
@@ -54,7 +55,7 @@ impl std::fmt::Display for Problem {
 }
 
 /// Checks the workspace and prints the problems; the error is their number.
-pub fn run() -> Result<(), String> {
+pub fn run() -> Result<()> {
     let root = workspace::root()?;
     let sources = source::read_all(&root)?;
     let (mut problems, rooms) = check(&root, &sources)?;
@@ -66,16 +67,16 @@ pub fn run() -> Result<(), String> {
     println!("tidy: {} files, {rooms} rooms, {} problems", sources.len(), problems.len());
     match problems.len() {
         0 => Ok(()),
-        1 => Err("tidy found a problem".to_owned()),
-        count => Err(format!("tidy found {count} problems")),
+        1 => fail("tidy found a problem"),
+        count => fail(format!("tidy found {count} problems")),
     }
 }
 
-fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), String> {
+fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize)> {
     let document = match std::fs::read_to_string(root.join(ARCHITECTURE)) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(format!("cannot read {ARCHITECTURE}: {error}")),
+        Err(error) => return fail(format!("cannot read {ARCHITECTURE}: {error}")),
     };
     let (mut problems, rooms) = layers::check(&document, sources);
     problems.extend(cycles::check(sources));
@@ -104,14 +105,14 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
 }
 
 /// The packages, from `cargo metadata`.
-fn metadata(root: &Path) -> Result<Value, String> {
+fn metadata(root: &Path) -> Result<Value> {
     let output = cargo(root, &["metadata", "--format-version", "1", "--filter-platform", PLATFORM])?;
     let decoded = machinery::value::decode(output.as_bytes());
-    decoded.map_err(|error| format!("cannot decode the output of cargo metadata: {error}"))
+    decoded.context("cannot decode the output of cargo metadata")
 }
 
 /// The packages that are built for Linux, with what tests need, a line each.
-fn built(root: &Path) -> Result<String, String> {
+fn built(root: &Path) -> Result<String> {
     let form = ["--prefix", "none", "--format", "{p}"];
     let options = ["tree", "--workspace", "--edges", "normal,build,dev", "--target", PLATFORM];
     cargo(root, &[&options[..], &form].concat())

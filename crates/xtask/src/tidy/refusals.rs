@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use client::{Context as _, Result};
 use memchr::memmem;
 
 use super::Problem;
@@ -31,10 +32,10 @@ struct Refusal {
 }
 
 /// Checks the refusals against the recordings and the list.
-pub fn check(root: &Path, sources: &[Source]) -> Result<Vec<Problem>, String> {
+pub fn check(root: &Path, sources: &[Source]) -> Result<Vec<Problem>> {
     let mut recordings = vec![];
     read_all(&root.join(RECORDINGS), &mut recordings)?;
-    let listed = std::fs::read_to_string(root.join(LIST)).map_err(|error| format!("cannot read {LIST}: {error}"))?;
+    let listed = std::fs::read_to_string(root.join(LIST)).context(format_args!("cannot read {LIST}"))?;
     let is_upstream =
         |source: &&Source| CRATES.contains(&source.krate()) && !OWN.iter().any(|room| source.path.starts_with(room));
     let refusals: Vec<Refusal> = sources.iter().filter(is_upstream).flat_map(refusals).collect();
@@ -62,14 +63,13 @@ fn compare(refusals: &[Refusal], recordings: &[String], listed: &str) -> Vec<Pro
 }
 
 /// The JSON files below a folder.
-fn read_all(folder: &Path, found: &mut Vec<String>) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+fn read_all(folder: &Path, found: &mut Vec<String>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).cannot("read", folder)? {
+        let path = entry.cannot("read", folder)?.path();
         if path.is_dir() {
             read_all(&path, found)?;
         } else if path.extension().is_some_and(|ending| ending == "json") {
-            found.push(std::fs::read_to_string(&path).map_err(failed)?);
+            found.push(std::fs::read_to_string(&path).cannot("read", folder)?);
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use client::{Result, fail};
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 
 use crate::workspace;
@@ -40,7 +41,7 @@ impl Source {
 }
 
 /// Every Markdown file: its path from the root and its text.
-pub fn read_markdown(root: &Path) -> Result<Vec<(String, String)>, String> {
+pub fn read_markdown(root: &Path) -> Result<Vec<(String, String)>> {
     read(root, "", ".md")
 }
 
@@ -50,17 +51,17 @@ pub fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// Every .rs file below crates/, sorted.
-pub fn read_all(root: &Path) -> Result<Vec<Source>, String> {
+pub fn read_all(root: &Path) -> Result<Vec<Source>> {
     let found = read(root, "crates/", ".rs")?;
     Ok(found.into_iter().map(|(path, text)| Source::new(&path, text)).collect())
 }
 
 /// Path and text of each file whose path begins with `below` and ends with `ending`, without those that git ignores.
-fn read(root: &Path, below: &str, ending: &str) -> Result<Vec<(String, String)>, String> {
+fn read(root: &Path, below: &str, ending: &str) -> Result<Vec<(String, String)>> {
     let paths = workspace::files(root)?.into_iter().filter(|path| path.starts_with(below) && path.ends_with(ending));
     let read = |path: String| match std::fs::read_to_string(root.join(&path)) {
         Ok(text) => Ok((path, text)),
-        Err(error) => Err(format!("cannot read {path}: {error}")),
+        Err(error) => fail(format!("cannot read {path}: {error}")),
     };
     paths.map(read).collect()
 }

@@ -1,4 +1,6 @@
 //! Reads Markdown tables.
+use super::{ARCHITECTURE, Problem};
+
 /// A row and its line number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRow {
@@ -17,13 +19,15 @@ pub fn is_header(line: &str, header: &[&str]) -> bool {
     cells(line).is_some_and(|cells| cells == header)
 }
 
-/// The rows of the table with this header; `None` if there is no such table.
-pub fn find(document: &str, header: &[&str]) -> Option<Vec<TableRow>> {
+/// The rows of the table of ARCHITECTURE.md with this header; a problem if there is no such table.
+pub fn find(document: &str, header: &[&str]) -> Result<Vec<TableRow>, Problem> {
     let mut lines = document.lines().enumerate().skip_while(|(_, line)| !is_header(line, header));
-    lines.next()?;
+    let missing =
+        || Problem::new(ARCHITECTURE, 1, format!("there is no table with the header | {} |", header.join(" | ")));
+    lines.next().ok_or_else(missing)?;
     let rows = lines.map_while(|(i, line)| Some(TableRow { line: i + 1, cells: cells(line)? }));
     let is_rule = |row: &TableRow| row.cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':')));
-    Some(rows.filter(|row| !is_rule(row)).collect())
+    Ok(rows.filter(|row| !is_rule(row)).collect())
 }
 
 /// The names of a cell: `a, b` or `-` for none.
@@ -42,7 +46,7 @@ mod tests {
         let rows = find(document, &["room", "holds"]).unwrap();
         let shown: Vec<_> = rows.iter().map(|row| (row.line, row.cells[0].as_str())).collect();
         assert_eq!(shown, [(9, "http/"), (10, "task")]);
-        assert_eq!(find(document, &["layer"]), None);
+        assert!(find(document, &["layer"]).is_err());
         assert_eq!((names("a, b"), names("-"), names("`")), (vec!["a".into(), "b".into()], vec![], vec!["`".into()]));
     }
 }

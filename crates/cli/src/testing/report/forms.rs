@@ -28,18 +28,11 @@ impl Forms<'_> {
         if self.status.is_true_at(&["truncated"]) {
             out.push_str("incomplete: there were more clients, or more of what they did, than the server counts\n");
         }
-        for agent in self.agents() {
-            let _ = writeln!(out, "\n{}", agent.str_at(&["userAgent"]));
-            for (title, lines) in sections(agent) {
-                let _ = writeln!(out, "  {title}");
-                for line in lines {
-                    let _ = writeln!(out, "    {line}");
-                }
-            }
-        }
-        for user in self.users() {
-            let _ = writeln!(out, "\n{}", user.str_at(&["name"]));
-            for (title, lines) in needs(user) {
+        let agents = self.agents().iter().map(|agent| (agent.str_at(&["userAgent"]), sections(agent)));
+        let users = self.users().iter().map(|user| (user.str_at(&["name"]), needs(user)));
+        for (name, sections) in agents.chain(users) {
+            let _ = writeln!(out, "\n{name}");
+            for (title, lines) in sections {
                 let _ = writeln!(out, "  {title}");
                 for line in lines {
                     let _ = writeln!(out, "    {line}");

@@ -6,6 +6,7 @@ mod page;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use client::{Result, fail};
 use machinery::{Value, json};
 
 use super::{Objects, TargetWorkspace, set_texts};
@@ -111,7 +112,7 @@ impl Verdict {
 }
 
 /// Prints the report. Fails with a one-line message.
-pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
+pub fn run(task: &ReportTask) -> Result<ExitCode> {
     let mut spec = json!({"reset": (task.reset)});
     set_texts(&mut spec, "userAgents", &task.user_agent);
     let (status, around) = block_on(async {
@@ -148,15 +149,15 @@ pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
 }
 
 /// Fails if what is expected is expected of no client, as after a typo in its name.
-fn require_clients(task: &ReportTask, status: &Value) -> Result<(), String> {
+fn require_clients(task: &ReportTask, status: &Value) -> Result<()> {
     let agents: Vec<&str> = status.items_at(&["agents"]).iter().map(|agent| agent.str_at(&["userAgent"])).collect();
     let matches = |pattern: &str| match pattern.strip_suffix('*') {
         Some(beginning) => agents.iter().any(|agent| agent.starts_with(beginning)),
         None => agents.contains(&if pattern.is_empty() { UNNAMED } else { pattern }),
     };
     match task.user_agent.iter().find(|pattern| !matches(pattern)) {
-        Some(pattern) => Err(format!("no request was counted of a client whose User-Agent is {pattern:?}")),
-        None if agents.is_empty() && !task.expect.is_empty() => Err("no request was counted".to_owned()),
+        Some(pattern) => fail(format!("no request was counted of a client whose User-Agent is {pattern:?}")),
+        None if agents.is_empty() && !task.expect.is_empty() => fail("no request was counted"),
         None => Ok(()),
     }
 }
@@ -164,7 +165,7 @@ fn require_clients(task: &ReportTask, status: &Value) -> Result<(), String> {
 /// The name of clients without a User-Agent in reports.
 const UNNAMED: &str = "unknown";
 
-async fn surroundings(task: &ReportTask, objects: &mut Objects) -> Result<Surroundings, String> {
+async fn surroundings(task: &ReportTask, objects: &mut Objects) -> Result<Surroundings> {
     let version = objects.client.get("/version").await?.ok()?;
     let faults = objects.client.get(&format!("{}/faults", objects.base)).await?.ok()?;
     let server = task.target.access()?.server;

@@ -9,7 +9,7 @@ use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use client::{Access, Connection, Method, Streamed};
+use client::{Access, Connection, Context as _, Method, Result, Streamed};
 use machinery::{Value, difflines, json, yaml};
 
 use super::super::TargetWorkspace;
@@ -54,7 +54,7 @@ pub struct ReplayTask {
 }
 
 /// Sends the requests of transcripts, and prints how the responses differ. Fails with a one-line message.
-pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
+pub fn run(task: &ReplayTask) -> Result<ExitCode> {
     let of_kubeconfig = task.target.access()?;
     let access = Access { server: task.server.clone().unwrap_or(of_kubeconfig.server), ..of_kubeconfig };
     let (mut compared, mut different) = (0, 0);
@@ -87,21 +87,21 @@ struct Outcome {
     different: Vec<Value>,
 }
 
-async fn replayed(task: &ReplayTask, access: &Access, path: &Path) -> Result<Outcome, String> {
+async fn replayed(task: &ReplayTask, access: &Access, path: &Path) -> Result<Outcome> {
     let name = path.display();
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    let scenario = machinery::value::decode(&bytes).map_err(|error| format!("{name}: {error}"))?;
+    let bytes = std::fs::read(path).context(format_args!("cannot read {name}"))?;
+    let scenario = machinery::value::decode(&bytes).context(&name)?;
     let steps = scenario.get("steps").and_then(Value::as_array).ok_or(format!("{name}: it has no steps"))?;
     let text = String::from_utf8_lossy(&bytes);
     let bodies = file::raw_bodies(&text, file::Layout::of(&scenario));
     let mut replay = Replay::begin(task, access, bodies, steps).await?;
     for step in steps {
         let id = step.str_at(&["id"]);
-        replay.perform(step).await.map_err(|why| format!("{name}: step {id:?}: {why}"))?;
+        replay.perform(step).await.context(format_args!("{name}: step {id:?}"))?;
     }
     if task.record {
         let written = file::with_responses(&text, &replay.recorded);
-        std::fs::write(path, written).map_err(|error| format!("cannot write {name}: {error}"))?;
+        std::fs::write(path, written).context(format_args!("cannot write {name}"))?;
     }
     Ok(replay.outcome)
 }
@@ -142,7 +142,7 @@ impl Replay<'_> {
         access: &Access,
         raw_bodies: BTreeMap<String, String>,
         steps: &[Value],
-    ) -> Result<Replay<'t>, String> {
+    ) -> Result<Replay<'t>> {
         let text = |step: &Value| match step.get("body") {
             Some(body) => body.to_json(),
             None => step.str_at(&["text"]).to_owned(),
@@ -164,7 +164,7 @@ impl Replay<'_> {
         })
     }
 
-    async fn perform(&mut self, step: &Value) -> Result<(), String> {
+    async fn perform(&mut self, step: &Value) -> Result<()> {
         if let Some(seconds) = step.get("sleep") {
             let pause = if self.task.fast { Duration::ZERO } else { seconds_of(seconds) };
             tokio::time::sleep(pause).await;
@@ -200,7 +200,7 @@ impl Replay<'_> {
     }
 
     /// Notes and prints a difference.
-    fn differs(&mut self, step: &Value, recorded: &Value, found: &Value) -> Result<(), String> {
+    fn differs(&mut self, step: &Value, recorded: &Value, found: &Value) -> Result<()> {
         let difference = difflines::unified(&yaml::encode(recorded), &yaml::encode(found));
         let difference = difference.lines().take(limits::REPLAY_DIFFERENCE_LINES).collect::<Vec<_>>().join("\n");
         let [id, method, path] = ["id", "method", "path"].map(|field| step.str_at(&[field]));
@@ -230,7 +230,7 @@ impl Replay<'_> {
     }
 
     /// The method, the path, the headers and the body of a step.
-    fn request(&self, step: &Value) -> Result<client::Request, String> {
+    fn request(&self, step: &Value) -> Result<client::Request> {
         let method = match step.str_at(&["method"]) {
             "" => Method::GET,
             method => method.parse().map_err(|_| format!("{method:?} is not a method"))?,
@@ -241,9 +241,7 @@ impl Replay<'_> {
                 self.substituted(&sent.unwrap_or_else(|| body.to_json())).into_bytes()
             }
             (_, Some(text), _) => self.substituted(text.as_str().unwrap_or_default()).into_bytes(),
-            (_, _, Some(bytes)) => {
-                STANDARD.decode(bytes.as_str().unwrap_or_default()).map_err(|error| error.to_string())?
-            }
+            (_, _, Some(bytes)) => STANDARD.decode(bytes.as_str().unwrap_or_default())?,
             _ => vec![],
         };
         let default = [("Accept", "application/json"), ("User-Agent", "replay/1")];
@@ -266,7 +264,7 @@ impl Replay<'_> {
     }
 
     /// The response to a step, which is repeated until it is as the step wants it.
-    async fn send(&mut self, step: &Value) -> Result<Value, String> {
+    async fn send(&mut self, step: &Value) -> Result<Value> {
         let until = step.get("until").cloned().unwrap_or_default();
         let begun = clock::instant();
         let patience = match (until.get("seconds"), until.is_null()) {
@@ -292,7 +290,7 @@ impl Replay<'_> {
         }
     }
 
-    fn response(&mut self, step: &Value, response: &Streamed, bytes: &[u8]) -> Result<Value, String> {
+    fn response(&mut self, step: &Value, response: &Streamed, bytes: &[u8]) -> Result<Value> {
         let (mut body, mut absent) = (decoded(bytes), None);
         for (variable, path) in step.fields_at(&["save"]) {
             let path = path.as_str().unwrap_or_default();
@@ -332,7 +330,7 @@ impl Replay<'_> {
         Ok(json!({"status": (response.code()), "headers": headers, "body": body}))
     }
 
-    async fn open(&mut self, watch: &str, step: &Value) -> Result<(), String> {
+    async fn open(&mut self, watch: &str, step: &Value) -> Result<()> {
         let request = self.request(step)?;
         let mut connection = client::connect(&self.access).await?;
         let mut stream = connection.exchange(request).await?;
@@ -346,7 +344,7 @@ impl Replay<'_> {
     }
 
     /// The next events of a watch: as many as were asked for, or those of the time that is given.
-    async fn collect(&mut self, watch: &str, step: &Value) -> Result<Value, String> {
+    async fn collect(&mut self, watch: &str, step: &Value) -> Result<Value> {
         if let Some(mut response) = self.refused.remove(watch) {
             ignored(step).for_each(|path| remove(Some(&mut response), path));
             return Ok(json!([(normalized(&response, &mut self.names, ""))]));

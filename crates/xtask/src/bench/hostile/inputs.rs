@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::super::load;
-use client::{Call, Client};
+use client::{Call, Client, Result};
 
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub const THINGS: &str = "/apis/hostile.example.com/v1/namespaces/default/things";
@@ -109,6 +109,15 @@ pub fn thing(name: &str, spec: &str) -> Call {
     Call::post(THINGS, format!(r#"{{{object},"metadata":{{"name":"{name}"}},"spec":{spec}}}"#))
 }
 
+/// A thing with a text of this length.
+pub fn with_text(name: &str, letter: &str, length: usize) -> Call {
+    thing(name, &format!(r#"{{"text":"{}"}}"#, letter.repeat(length)))
+}
+
+fn with_list(name: &str, count: usize, item: impl Fn(usize) -> String) -> Vec<Call> {
+    vec![thing(name, &format!(r#"{{"list":[{}]}}"#, joined(count, item)))]
+}
+
 pub fn apply(name: &str, yaml: String) -> Call {
     apply_as("bench", THINGS, name, yaml)
 }
@@ -150,10 +159,6 @@ fn large_default() -> Vec<Call> {
     vec![definition(&format!(r#"{{"type":"object","properties":{{"list":{list}}}}}"#))]
 }
 
-fn many_defaults() -> Vec<Call> {
-    vec![thing("defaults", &format!(r#"{{"list":[{}]}}"#, joined(5_000, |_| "{}".to_owned())))]
-}
-
 fn duplicate_key() -> Vec<Call> {
     let keys = joined(250_000, |i| format!(r#""{i}":1"#));
     let deep = format!(r#"{}{{{keys},"0":2}}{}"#, r#"{"a":"#.repeat(5_000), "}".repeat(5_000));
@@ -167,16 +172,8 @@ fn large_pattern() -> Vec<Call> {
     ))]
 }
 
-fn matched() -> Vec<Call> {
-    vec![thing("matched", &format!(r#"{{"text":"{}"}}"#, "a".repeat(1_000_000)))]
-}
-
 fn texts() -> Vec<Call> {
     vec![definition(r#"{"type":"object","properties":{"list":{"type":"array","items":{"type":"string"}}}}"#)]
-}
-
-fn wrong_types() -> Vec<Call> {
-    vec![thing("wrong", &format!(r#"{{"list":[{}]}}"#, joined(40_000, |i| i.to_string())))]
 }
 
 fn rule(rule: &str) -> Vec<Call> {
@@ -201,22 +198,12 @@ pub fn policy(expression: &str) -> Vec<Call> {
     calls
 }
 
-fn long_texts() -> Vec<Call> {
-    let text = "a".repeat(60_000);
-    (0..2).map(|i| thing(&format!("text-{i}"), &format!(r#"{{"text":"{text}"}}"#))).collect()
-}
-
-fn nothing() -> Vec<Call> {
-    vec![thing("rule", r#"{"list":[]}"#)]
-}
-
 /// Creates the objects of a scenario.
-pub async fn fill(client: &Arc<Client>, (objects, bytes): (usize, usize)) -> Result<(), String> {
+pub async fn fill(client: &Arc<Client>, (objects, bytes): (usize, usize)) -> Result<()> {
     if objects == 0 {
         return Ok(());
     }
-    let text = Arc::new("x".repeat(bytes));
-    let make = move |i: usize| thing(&format!("object-{i}"), &format!(r#"{{"text":"{text}"}}"#));
+    let make = move |i: usize| with_text(&format!("object-{i}"), "x", bytes);
     load::drive(client, 4, objects, make).await.map(drop)
 }
 
@@ -232,10 +219,10 @@ pub fn scenarios() -> Vec<Scenario> {
         requests("1 unknown fields", texts, unknown_fields),
         requests("2 large YAML", free, large_yaml),
         requests("3 YAML aliases", free, aliases),
-        requests("4 large defaults", large_default, many_defaults),
+        requests("4 large defaults", large_default, || with_list("defaults", 5_000, |_| "{}".to_owned())),
         requests("5 a duplicate key, deep", free, duplicate_key),
-        requests("6 a large pattern", large_pattern, matched),
-        requests("7 wrong types in a list", texts, wrong_types),
+        requests("6 a large pattern", large_pattern, || vec![with_text("matched", "a", 1_000_000)]),
+        requests("7 wrong types in a list", texts, || with_list("wrong", 40_000, |i| i.to_string())),
         requests(
             "8 a policy that copies",
             || {
@@ -244,12 +231,12 @@ pub fn scenarios() -> Vec<Scenario> {
                     "x".repeat(500)
                 ))
             },
-            long_texts,
+            || (0..2).map(|i| with_text(&format!("text-{i}"), "a", 60_000)).collect(),
         ),
         requests(
             "9 NaN in a rule",
             || rule("lists.range(64).map(i, i % 3 == 0 ? 0.0/0.0 : double(i)).sort().size() > 0"),
-            nothing,
+            || with_list("rule", 0, |_| String::new()),
         ),
         streams("10 100 unread lists", 1, LIST),
         streams("10 100 unread watches", 1, INITIAL),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{Call, Client, Protocol};
+use client::{Call, Client, Context as _, Failure, Protocol, Result, fail};
 use tokio::task::JoinSet;
 
 use super::load::Samples;
@@ -46,7 +46,7 @@ struct Seen {
 }
 
 /// Runs every scenario whose name contains `filter` against every target, and returns a table.
-pub async fn run(directory: &Path, targets: &[Target], filter: &str) -> Result<String, String> {
+pub async fn run(directory: &Path, targets: &[Target], filter: &str) -> Result<String> {
     let mut out = String::from(
         "| scenario | server | memory before | memory at most | p99 alone | p99 beside it | slowest | hostile requests |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
@@ -55,10 +55,9 @@ pub async fn run(directory: &Path, targets: &[Target], filter: &str) -> Result<S
         for target in targets.iter().filter(|target| target.allows(scenario.conditions)) {
             let name = target.name();
             eprintln!("{} ({name}) …", scenario.name);
-            let place = tempfile::Builder::new().tempdir_in(directory).map_err(|error| error.to_string())?;
+            let place = tempfile::Builder::new().tempdir_in(directory)?;
             let (server, _etcd) = target.start(place.path(), scenario.conditions).await?;
-            let seen =
-                one(&server, place.path(), &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
+            let seen = one(&server, place.path(), &scenario).await.context(scenario.name)?;
             let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
             let cells = [
                 scenario.name.to_owned(),
@@ -80,11 +79,11 @@ fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-async fn one(server: &Server, directory: &Path, scenario: &Scenario) -> Result<Seen, String> {
+async fn one(server: &Server, directory: &Path, scenario: &Scenario) -> Result<Seen> {
     let client = Client::new(&server.access, options(Protocol::Http1))?;
     if let Err(why) = set_up(&client, scenario).await {
         // if the server rejects the definition, the scenario ends
-        return if scenario.setup_may_fail { refused(server, &client, &why).await } else { Err(why) };
+        return if scenario.setup_may_fail { refused(server, &client, &why.to_string()).await } else { Err(why) };
     }
     inputs::fill(&client, scenario.objects).await?;
     let mut ordinary = Ordinary { client, connection: None };
@@ -124,7 +123,7 @@ async fn one(server: &Server, directory: &Path, scenario: &Scenario) -> Result<S
 }
 
 /// Sends the requests of the setup, one after the other. kube-apiserver serves a definition some time after its creation.
-async fn set_up(client: &Arc<Client>, scenario: &Scenario) -> Result<(), String> {
+async fn set_up(client: &Arc<Client>, scenario: &Scenario) -> Result<()> {
     let mut connection = client.connect().await?;
     for call in (scenario.setup)() {
         let what = format!("{} {}", call.method, call.path);
@@ -133,7 +132,7 @@ async fn set_up(client: &Arc<Client>, scenario: &Scenario) -> Result<(), String>
         let deadline = Instant::now() + PATIENCE;
         while defines && !connection.send(Call::get(inputs::THINGS)).await?.is_success() {
             if Instant::now() > deadline {
-                return Err(format!("{} is not served", inputs::THINGS));
+                return fail(format!("{} is not served", inputs::THINGS));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -150,7 +149,7 @@ struct Hostile {
 
 impl Hostile {
     /// Prepares the requests, then starts the clients.
-    fn ready(attack: Attack, access: client::Access) -> Result<Hostile, String> {
+    fn ready(attack: Attack, access: client::Access) -> Result<Hostile> {
         let (sender, made) = std::sync::mpsc::channel();
         let opened = Arc::new(AtomicBool::new(matches!(attack, Attack::Requests(_) | Attack::Replacements(_))));
         let set_by_clients = opened.clone();
@@ -162,8 +161,8 @@ impl Hostile {
             runtime.map_or_else(|error| error.to_string(), |runtime| runtime.block_on(attack))
         };
         let thread = std::thread::Builder::new().name("hostile".to_owned()).spawn(run);
-        let thread = thread.map_err(|error| error.to_string())?;
-        made.recv().map_err(|error| error.to_string())?;
+        let thread = thread?;
+        made.recv()?;
         Ok(Hostile { thread, opened })
     }
 
@@ -178,7 +177,7 @@ impl Hostile {
     }
 }
 
-async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
+async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen> {
     let mut ordinary = Ordinary { client: client.clone(), connection: None };
     ordinary.measure(WARM, || false).await;
     let quiet = ordinary.measure(QUIET, || false).await;
@@ -211,7 +210,7 @@ impl Ordinary {
         Samples::new(times, began.elapsed())
     }
 
-    async fn request(&mut self) -> Result<(), String> {
+    async fn request(&mut self) -> Result<()> {
         let mut open = match self.connection.take() {
             Some(open) => open,
             None => self.client.connect().await?,
@@ -233,21 +232,21 @@ async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, o
         Attack::Slow(count) => streams::slow(&access, count, ATTACK, opened).await,
         Attack::Replacements(replacements) => storage::replace(&access, replacements, ATTACK).await,
     };
-    result.unwrap_or_else(|error| error)
+    result.unwrap_or_else(|failure| failure.to_string())
 }
 
 /// Sends all requests concurrently, each on its own connection; returns their status codes and the total duration.
-async fn requests(calls: Vec<Call>, access: &client::Access) -> Result<String, String> {
+async fn requests(calls: Vec<Call>, access: &client::Access) -> Result<String> {
     let client = Client::new(access, options(Protocol::Http1))?;
     let began = Instant::now();
     let mut running = JoinSet::new();
     for call in calls {
         let client = client.clone();
-        running.spawn(async move { Ok::<_, String>(client.connect().await?.send(call).await?.status) });
+        running.spawn(async move { Ok::<_, Failure>(client.connect().await?.send(call).await?.status) });
     }
     let mut codes = vec![];
     while let Some(finished) = running.join_next().await {
-        codes.push(finished.map_err(|error| error.to_string())?.map_or_else(|error| error, |code| code.to_string()));
+        codes.push(finished?.map_or_else(|failure| failure.to_string(), |code| code.to_string()));
     }
     codes.sort();
     codes.dedup();

@@ -4,7 +4,7 @@ use client::Call;
 
 use super::inputs::{
     Attack, DEFINITIONS, FREE, MAPS, Scenario, THINGS, apply_as, definition, definition_of, free, joined, policy,
-    thing, version,
+    thing, version, with_text,
 };
 use super::webhook;
 
@@ -25,10 +25,6 @@ fn below_long_keys(manager: &str, value: u8) -> Call {
     let fields = joined(3_000, |i| format!(r#""f{i}":{value}"#));
     let head = r#""apiVersion":"hostile.example.com/v1","kind":"Thing","metadata":{"name":"deep"}"#;
     apply_as(manager, THINGS, "deep", format!(r#"{{{head},"spec":{open}{{{fields}}}{close}}}"#))
-}
-
-fn applied() -> Vec<Call> {
-    free().into_iter().chain([below_long_keys("one", 1)]).collect()
 }
 
 fn conflicting() -> Vec<Call> {
@@ -68,14 +64,6 @@ fn reviews() -> Vec<Call> {
         r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"default"}}"#,
     );
     [review, role("granted", "")].into_iter().map(|call| Call { user: TENANT, ..call }).collect()
-}
-
-fn many_matches() -> Vec<Call> {
-    vec![thing("matches", &format!(r#"{{"text":"{}"}}"#, "a".repeat(900_000)))]
-}
-
-fn patched() -> Vec<Call> {
-    free().into_iter().chain([thing("patched", "{}")]).collect()
 }
 
 fn duplicate_keys() -> Vec<Call> {
@@ -126,10 +114,6 @@ fn alternatives() -> Vec<Call> {
     vec![definition(&format!(r#"{{"type":"object","properties":{{"text":{{"type":"string","anyOf":[{lengths}]}}}}}}"#))]
 }
 
-fn long_text() -> Vec<Call> {
-    vec![thing("long", &format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000_000)))]
-}
-
 /// An object in which each of 120 managers has applied a field in a version of its own.
 fn many_versions() -> Vec<Call> {
     let versions = joined(VERSIONS, |i| version(&format!("v{}", i + 1), FREE, ""));
@@ -154,14 +138,18 @@ fn many_requirements() -> Vec<Call> {
 pub fn scenarios() -> Vec<Scenario> {
     let requests = Scenario::requests;
     vec![
-        requests("12 conflicts below long keys", applied, conflicting),
+        requests("12 conflicts below long keys", || vec![definition(FREE), below_long_keys("one", 1)], conflicting),
         requests("13 a role bound 100 times", bindings, reviews),
-        requests("14 findAll over 900 KB", || policy("object.spec.text.findAll('a').size() > 0"), many_matches),
-        requests("15 duplicate keys in patches", patched, duplicate_keys),
+        requests(
+            "14 findAll over 900 KB",
+            || policy("object.spec.text.findAll('a').size() > 0"),
+            || vec![with_text("matches", "a", 900_000)],
+        ),
+        requests("15 duplicate keys in patches", || vec![definition(FREE), thing("patched", "{}")], duplicate_keys),
         requests("16 unions of a printer column", unions, tables),
         Scenario { setup: free, ..Scenario::of("17 messages on 40 WebSockets", Attack::WebSockets(40)) },
         requests("18 deletions beside a held namespace", held_namespace, deletions),
-        requests("19 15,000 alternatives", alternatives, long_text),
+        requests("19 15,000 alternatives", alternatives, || vec![with_text("long", "x", 1_000_000)]),
         requests("20 120 versions and managers", many_versions, small_patch),
         Scenario { objects: (20_000, 10), ..requests("21 7,000 label requirements", free, many_requirements) },
         requests("22 a webhook's response of 60 MB", webhook::configured, webhook::labelled),

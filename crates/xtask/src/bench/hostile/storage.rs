@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use client::{Access, Call, Client, Protocol};
+use client::{Access, Call, Client, Protocol, Result};
 
 use super::super::load;
 use super::super::subject::options;
@@ -44,7 +44,7 @@ fn tenant() -> Vec<Call> {
 }
 
 /// Replaces objects until all replacements are made, or shortly before `time`.
-pub async fn replace(access: &Access, replacements: Replacements, time: Duration) -> Result<String, String> {
+pub async fn replace(access: &Access, replacements: Replacements, time: Duration) -> Result<String> {
     let client = Client::new(access, options(Protocol::Http1))?;
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = sent.clone();

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use client::{Access, Call, Client, Protocol};
+use client::{Access, Call, Client, Protocol, Result, fail};
 
 use super::super::subject::options;
 
@@ -34,7 +34,7 @@ pub async fn never_read(
     path: &str,
     time: Duration,
     opened: &AtomicBool,
-) -> Result<String, String> {
+) -> Result<String> {
     let began = Instant::now();
     let client = Client::new(access, options(Protocol::Http2))?;
     let mut held = vec![];
@@ -44,18 +44,17 @@ pub async fn never_read(
             .initial_stream_window_size(1 << 24)
             .initial_connection_window_size(1 << 30)
             .handshake::<_, Full<Bytes>>(stream)
-            .await
-            .map_err(|error| error.to_string())?;
+            .await?;
         let mut responses = vec![];
         for _ in 0..STREAMS {
             let request = client.request(Call::get(path))?;
             let sent = async {
-                sender.ready().await.map_err(|error| error.to_string())?;
-                Ok::<_, String>(sender.send_request(request))
+                sender.ready().await?;
+                Ok::<_, hyper::Error>(sender.send_request(request))
             };
             let sent = tokio::select! {
                 sent = sent => sent?,
-                _ = &mut driver => return Err("the server closed a connection".to_owned()),
+                _ = &mut driver => return fail("the server closed a connection"),
             };
             responses.push(Box::pin(sent));
         }
@@ -69,7 +68,7 @@ pub async fn never_read(
 }
 
 /// Opens TLS connections and sends nothing. Sets `opened` once all of them are open.
-pub async fn silent(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
+pub async fn silent(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String> {
     let client = Client::new(access, options(Protocol::Http1))?;
     let mut held = vec![];
     for _ in 0..count {
@@ -85,20 +84,19 @@ pub async fn silent(access: &Access, count: usize, time: Duration, opened: &Atom
 
 /// Opens watches over WebSockets and sends 60 MiB of one message on each, which does not end. Sets `opened` once all of them
 /// are open.
-pub async fn websockets(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
+pub async fn websockets(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String> {
     const FRAME: usize = 1 << 20;
     const FRAMES: usize = 60;
     let began = Instant::now();
     let client = Client::new(access, options(Protocol::Http1))?;
-    let failed = |error: std::io::Error| error.to_string();
     let mut held = vec![];
     for _ in 0..count {
         let mut stream = client.stream().await?;
-        stream.write_all(handshake(access).as_bytes()).await.map_err(failed)?;
+        stream.write_all(handshake(access).as_bytes()).await?;
         let mut head = [0; 1024];
-        let read = stream.read(&mut head).await.map_err(failed)?;
+        let read = stream.read(&mut head).await?;
         if !head[..read].starts_with(b"HTTP/1.1 101") {
-            return Err(String::from_utf8_lossy(&head[..read]).lines().next().unwrap_or_default().to_owned());
+            return fail(String::from_utf8_lossy(&head[..read]).lines().next().unwrap_or_default());
         }
         held.push(stream);
     }
@@ -123,7 +121,7 @@ pub async fn websockets(access: &Access, count: usize, time: Duration, opened: &
 
 /// Begins requests without credentials, whose bodies arrive byte by byte; a connection that the server closes is opened again. Sets
 /// `opened` once all of them are open. Returns the longest time that a read of the administrator on a new connection took.
-pub async fn slow(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
+pub async fn slow(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String> {
     let began = Instant::now();
     let anonymous = Access { certificate: vec![], key: vec![], token: String::new(), ..access.clone() };
     let (clients, admin) =

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use client::Result;
+
 use super::super::etcd::Etcd;
 use super::super::process::{Launch, Server};
 use super::super::upstream;
@@ -27,7 +29,7 @@ impl Target {
     }
 
     /// Starts the server with its data in `directory`, and the etcd that it needs.
-    pub async fn start(&self, directory: &Path, conditions: Conditions) -> Result<(Server, Option<Etcd>), String> {
+    pub async fn start(&self, directory: &Path, conditions: Conditions) -> Result<(Server, Option<Etcd>)> {
         match self {
             Target::Pintle { binary, .. } => {
                 let Conditions { flags, descriptors } = conditions;

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use client::Call;
+use client::{Call, Result};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
@@ -25,22 +25,21 @@ struct Webhook {
 }
 
 /// Started at its first use; it ends with the process.
-static WEBHOOK: LazyLock<Result<Webhook, String>> = LazyLock::new(start);
+static WEBHOOK: LazyLock<Result<Webhook>> = LazyLock::new(start);
 
-fn start() -> Result<Webhook, String> {
-    let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).map_err(|error| error.to_string())?;
+fn start() -> Result<Webhook> {
+    let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
     let (certificate, pem) = (key.cert.der().clone(), key.cert.pem());
     let private = rustls_pki_types::PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|config| config.with_no_client_auth().with_single_cert(vec![certificate], private.into()))
-        .map_err(|error| error.to_string())?;
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
-    let address = listener.local_addr().map_err(|error| error.to_string())?;
+        .and_then(|config| config.with_no_client_auth().with_single_cert(vec![certificate], private.into()))?;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = runtime?;
     std::thread::spawn(move || runtime.block_on(serve(listener, TlsAcceptor::from(Arc::new(config)))));
     Ok(Webhook { address, certificate: pem })
 }

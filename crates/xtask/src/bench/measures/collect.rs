@@ -8,14 +8,14 @@ use super::super::row::{Goal, Row, time_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
-use client::Call;
+use client::{Call, Result, fail};
 
 /// Time limit of the measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Writes of another client between two reads of the remaining objects.
 const WRITES_PER_LOOK: usize = 5;
 
-pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let (owners, kind) = (subject.define("owners").await?, subject.define("dependents").await?);
     let mut connection = subject.client.connect().await?;
     let made = connection.send(Call::post(owners.collection(), fixtures::object(&owners, 0, 0))).await?;
@@ -40,7 +40,7 @@ pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
             break;
         }
         if started.elapsed() > PATIENCE {
-            return Err(format!("some dependents still exist after {PATIENCE:?}"));
+            return fail(format!("some dependents still exist after {PATIENCE:?}"));
         }
     }
     let took = started.elapsed();

@@ -8,13 +8,13 @@ use super::super::row::{Goal, Row, memory_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
-use client::{Call, Connection};
+use client::{Call, Connection, Result};
 
 /// Time limit until the first object is accepted.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The time from the POST of a definition to the first accepted object.
-async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration, String> {
+async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration> {
     let started = Instant::now();
     connection.send(Call::post(DEFINITIONS, fixtures::definition(kind))).await?.ok("POST of a definition")?;
     loop {
@@ -27,7 +27,7 @@ async fn first_one(connection: &mut Connection, kind: &Kind) -> Result<Duration,
     }
 }
 
-pub async fn first(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn first(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let mut connection = subject.client.connect().await?;
     let before = subject.processor();
     let mut times = vec![];
@@ -41,7 +41,7 @@ pub async fn first(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row(subject, "definition to first accepted object", Samples::new(times, wall), goal, before))
 }
 
-pub async fn many(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn many(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kinds: Vec<Kind> = (0..sizes.definitions).map(|i| subject.kind(&format!("many{i}"))).collect();
     for kind in &kinds {
         subject.remember(kind);

@@ -16,10 +16,10 @@ use super::process::Launch;
 use super::row::{Goal, Row};
 use super::sizes::Sizes;
 use super::subject::Subject;
-use client::Protocol;
+use client::{Protocol, Result, fail};
 
 /// Measurements that start their own servers, or need none.
-pub async fn start(measure: Measure, launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Result<Row, String> {
+pub async fn start(measure: Measure, launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Result<Row> {
     match measure {
         Measure::Restart => starts::restart(launch, protocol, sizes).await,
         Measure::Idle => starts::idle(launch).await,
@@ -29,9 +29,9 @@ pub async fn start(measure: Measure, launch: &Launch, protocol: Protocol, sizes:
 }
 
 /// Measurements on a running server.
-pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> Result<Row> {
     match measure {
-        measure if measure.is_of_start() => Err("needs servers of its own".to_owned()),
+        measure if measure.is_of_start() => fail("needs servers of its own"),
         Measure::First => definitions::first(subject, sizes).await,
         Measure::Create => writes::create(subject, sizes).await,
         Measure::Get => reads::get(subject, sizes).await,
@@ -45,7 +45,7 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Delete => writes::delete(subject, sizes).await,
         Measure::Collect => collect::collect(subject, sizes).await,
         Measure::Crds => definitions::many(subject, sizes).await,
-        _ => Err("needs no server".to_owned()),
+        _ => fail("needs no server"),
     }
 }
 

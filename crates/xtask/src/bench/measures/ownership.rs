@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use client::Result;
 use machinery::{Release, Value, value};
 use schema::apply::{ConvertError, Force, Request, TypeSchema, Versions, apply, update};
 
@@ -40,7 +41,7 @@ pub fn timed(runs: usize, mut run: impl FnMut()) -> Samples {
 
 /// A re-apply that changes nothing, from bytes to an object with its managedFields. The target is twice the time of an update
 /// of one field.
-pub fn reapply(sizes: &Sizes) -> Result<Row, String> {
+pub fn reapply(sizes: &Sizes) -> Result<Row> {
     let kind = Kind { group: "bench.example.com".to_owned(), plural: "widgets".to_owned() };
     let read = |text: &str| value::decode(text.as_bytes()).map_err(|error| error.to_string());
     let definition = read(&fixtures::definition(&kind))?;

@@ -8,12 +8,12 @@ use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
-use client::Call;
+use client::{Call, Result};
 
 /// Size of a listed object in the request; in responses, with the fields that the server adds, it is 1.55 KB.
 const SIZE: usize = 700;
 
-pub async fn get(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn get(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.filled("gets", sizes.targets, super::writes::SIZE).await?;
     let before = subject.processor();
     let targets = sizes.targets;
@@ -22,11 +22,11 @@ pub async fn get(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row(subject, format!("gets, {} clients", sizes.clients), samples, Goal::Rate(20_000.0), before))
 }
 
-async fn listed(subject: &Subject, sizes: &Sizes) -> Result<Kind, String> {
+async fn listed(subject: &Subject, sizes: &Sizes) -> Result<Kind> {
     subject.filled("lists", sizes.list_objects, SIZE).await
 }
 
-pub async fn list(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn list(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = listed(subject, sizes).await?;
     let response = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
     let before = subject.processor();
@@ -37,7 +37,7 @@ pub async fn list(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row)
 }
 
-pub async fn select(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn select(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = listed(subject, sizes).await?;
     let path = |shard: usize| format!("{}?labelSelector=shard%3Ds-{}", kind.collection(), shard % SHARDS);
     let paths: Vec<String> = (0..SHARDS).map(path).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::{Call, Protocol};
+use client::{Call, Protocol, Result};
 
 use super::super::fixtures;
 use super::super::load::{Samples, drive};
@@ -17,7 +17,7 @@ const SIZE: usize = 1000;
 const QUIET: Duration = Duration::from_millis(1500);
 
 /// Starts and stops the server on each of the data directories; the memory is that of the last one.
-fn starts(launch: &Launch, names: impl Iterator<Item = String>, what: String, goal: Duration) -> Result<Row, String> {
+fn starts(launch: &Launch, names: impl Iterator<Item = String>, what: String, goal: Duration) -> Result<Row> {
     let (mut times, mut memory_now) = (vec![], None);
     for name in names {
         let server = launch.start(&name)?;
@@ -31,12 +31,12 @@ fn starts(launch: &Launch, names: impl Iterator<Item = String>, what: String, go
     Ok(row)
 }
 
-pub fn ready(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
+pub fn ready(launch: &Launch, sizes: &Sizes) -> Result<Row> {
     let names = (0..sizes.starts).map(|i| format!("ready-{i}"));
     starts(launch, names, "empty directory to ready".to_owned(), Duration::from_millis(50))
 }
 
-pub async fn restart(launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Result<Row, String> {
+pub async fn restart(launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Result<Row> {
     let server = launch.start("restart")?;
     let subject = Subject::new(server.access.clone(), Some(server.id()), protocol)?;
     let kind = subject.define("restarts").await?;
@@ -48,7 +48,7 @@ pub async fn restart(launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Resu
     starts(launch, (0..sizes.starts).map(|_| "restart".to_owned()), what, Duration::from_millis(150))
 }
 
-pub async fn idle(launch: &Launch) -> Result<Row, String> {
+pub async fn idle(launch: &Launch) -> Result<Row> {
     let server = launch.start("idle")?;
     tokio::time::sleep(QUIET).await;
     let mut row = Row::new("memory of an idle server", Samples::default(), Goal::Memory(20 << 20));

@@ -14,7 +14,7 @@ use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
-use client::{Call, Connection};
+use client::{Call, Connection, Result, fail};
 
 /// Time limit until the last event arrives.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ async fn follow(mut body: Incoming, clock: Arc<Clock>) -> Vec<Duration> {
 }
 
 /// The current resourceVersion of the collection.
-async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
+async fn version(subject: &Subject, kind: &Kind) -> Result<String> {
     let response = subject.client.connect().await?.send(Call::get(kind.collection())).await?.ok("a list")?;
     let text = String::from_utf8_lossy(&response.body).into_owned();
     let (_, rest) = text.rsplit_once("\"resourceVersion\":\"").ok_or("a list has no resourceVersion")?;
@@ -75,14 +75,14 @@ async fn version(subject: &Subject, kind: &Kind) -> Result<String, String> {
 }
 
 /// Opens `count` watches of a collection, each on its own connection. The connections must live as long as the watches.
-async fn open(subject: &Subject, kind: &Kind, count: usize) -> Result<(Vec<Connection>, Vec<Incoming>), String> {
+async fn open(subject: &Subject, kind: &Kind, count: usize) -> Result<(Vec<Connection>, Vec<Incoming>)> {
     let path = format!("{}?watch=true&resourceVersion={}", kind.collection(), version(subject, kind).await?);
     let mut connections = subject.client.connections(count).await?;
     let mut bodies = vec![];
     for connection in &mut connections {
         let response = connection.open(Call::get(path.clone())).await?;
         if !response.status().is_success() {
-            return Err(format!("a watch failed with status {}", response.status()));
+            return fail(format!("a watch failed with status {}", response.status()));
         }
         bodies.push(response.into_body());
     }
@@ -90,7 +90,7 @@ async fn open(subject: &Subject, kind: &Kind, count: usize) -> Result<(Vec<Conne
 }
 
 /// The delay of events, with a single writer that pauses between writes.
-pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn watch(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.define("watches").await?;
     let sent = (0..sizes.watch_writes).map(|_| AtomicU64::new(0)).collect();
     let clock = Arc::new(Clock { started: Instant::now(), sent });
@@ -132,7 +132,7 @@ async fn count(mut body: Incoming, wanted: usize) -> usize {
 }
 
 /// The rate of events, from the first write to the last event, with concurrent writers.
-pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.define("floods").await?;
     let (_connections, bodies) = open(subject, &kind, sizes.watchers).await?;
     let mut watchers: JoinSet<_> = bodies.into_iter().map(|body| count(body, sizes.flood_writes)).collect();
@@ -147,7 +147,7 @@ pub async fn flood(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let wall = started.elapsed();
     let expected = sizes.watchers * sizes.flood_writes;
     if arrived != expected {
-        return Err(format!("{arrived} of {expected} events arrived"));
+        return fail(format!("{arrived} of {expected} events arrived"));
     }
     // only the rate is measured, since the time at which each event was sent is unknown
     let samples = Samples::new(vec![wall / u32::try_from(arrived).unwrap_or(u32::MAX).max(1); arrived], wall);

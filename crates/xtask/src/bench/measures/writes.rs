@@ -8,12 +8,12 @@ use super::super::row::{Goal, Row};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
-use client::Call;
+use client::{Call, Result, fail};
 
 /// Size of an object in the request, in bytes.
 pub const SIZE: usize = 1500;
 
-pub async fn create(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn create(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.define("creates").await?;
     let size = fixtures::object(&kind, 0, SIZE).len();
     let before = subject.processor();
@@ -25,7 +25,7 @@ pub async fn create(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row)
 }
 
-pub async fn status(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn status(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.filled("statuses", sizes.targets, SIZE).await?;
     let before = subject.processor();
     let targets = sizes.targets;
@@ -36,7 +36,7 @@ pub async fn status(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row(subject, what, samples, Goal::Rate(8_000.0), before))
 }
 
-async fn apply_all(subject: &Subject, sizes: &Sizes, kind: Kind) -> Result<Samples, String> {
+async fn apply_all(subject: &Subject, sizes: &Sizes, kind: Kind) -> Result<Samples> {
     let make = move |i: usize| {
         let path = format!("{}?fieldManager=bench&force=true", kind.item(i));
         Call::patch(path, APPLY_PATCH, fixtures::object(&kind, i, SIZE))
@@ -44,7 +44,7 @@ async fn apply_all(subject: &Subject, sizes: &Sizes, kind: Kind) -> Result<Sampl
     drive(&subject.client, sizes.clients, sizes.applies, make).await
 }
 
-pub async fn apply(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn apply(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.define("applies").await?;
     let before = subject.processor();
     let samples = apply_all(subject, sizes, kind).await?;
@@ -52,7 +52,7 @@ pub async fn apply(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row(subject, what, samples, Goal::Rate(6_000.0), before))
 }
 
-pub async fn reapply(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn reapply(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.define("applies").await?;
     let there = subject.client.connect().await?.send(Call::get(kind.item(sizes.applies - 1))).await?;
     if there.status == 404 {
@@ -64,7 +64,7 @@ pub async fn reapply(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row(subject, what, samples, Goal::Rate(6_000.0), before))
 }
 
-pub async fn delete(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
+pub async fn delete(subject: &Subject, sizes: &Sizes) -> Result<Row> {
     let kind = subject.filled("deletes", sizes.delete_objects, SIZE).await?;
     let mut connection = subject.client.connect().await?;
     let before = subject.processor();
@@ -75,5 +75,5 @@ pub async fn delete(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let what = format!("deletecollection of {} objects", sizes.delete_objects);
     let row = row(subject, what, samples, Goal::Total(Duration::from_millis(500)), before);
     let last = connection.send(Call::get(kind.item(sizes.delete_objects - 1))).await?;
-    if last.status == 404 { Ok(row) } else { Err("some objects still exist after a deletecollection".to_owned()) }
+    if last.status == 404 { Ok(row) } else { fail("some objects still exist after a deletecollection") }
 }
