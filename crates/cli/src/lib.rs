@@ -14,7 +14,7 @@
 //! ```
 //!
 //! With kube-rs, a client is `kube::Client::new(workspace.api(), "default")`. The page [Rust](https://github.com/pintle/pintle/blob/main/docs/src/guides/rust.md)
-//! has more. Without the features `cli` and `etcd`, which the program needs, the library has a third of the dependencies.
+//! has more. Without the feature `cli`, which the program needs, the library has a third of the dependencies.
 
 pub use embed::{Api, Builder, Clock, Error, Fault, ResponseBody, Server, Value, Workspace, json};
 

@@ -20,7 +20,6 @@ mod emulation;
 mod encryption;
 mod ending;
 mod envtest;
-#[cfg_attr(not(feature = "etcd"), path = "without_etcd.rs")]
 mod etcd;
 mod etcd_flags;
 mod examples;

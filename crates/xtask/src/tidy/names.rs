@@ -5,15 +5,11 @@ use std::collections::BTreeMap;
 use super::Problem;
 use super::source::{Source, line_of};
 
-/// Files that are compiled instead of another one.
-const ALTERNATES: [&str; 1] = ["crates/cli/src/without_etcd.rs"];
-
 /// Reports structs, enums and traits with the name of another one in the crate.
 pub fn check(sources: &[Source]) -> Vec<Problem> {
     let mut known: BTreeMap<(&str, String), &str> = BTreeMap::new();
     let mut problems = vec![];
-    let in_src = |source: &&Source| source.in_src().is_some() && !ALTERNATES.contains(&source.path.as_str());
-    for source in sources.iter().filter(in_src) {
+    for source in sources.iter().filter(|source| source.in_src().is_some()) {
         for (name, line) in types(&source.production) {
             match known.get(&(source.krate(), name.clone())) {
                 Some(other) => {
