@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::verbs::{Context, PatchKind};
 
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
 const MANAGER: &str = "clusterrole-aggregation-controller";
@@ -60,10 +60,8 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
         if !rules.is_empty() {
             applied.set_at(&["rules"], Value::Array(rules));
         }
-        let path = format!("{}?fieldManager={MANAGER}&force=true", verbs::path_of(&resource, "", name));
-        let request = context.controller_request(USER, &resource, &http::Method::PATCH, &path);
-        let document = Document::new(applied.to_json(), Format::Yaml);
-        verbs::patch(context, &request, PatchKind::Apply, &document).await?;
+        let own = context.own_as(USER, &resource, "", name).with_query(format!("fieldManager={MANAGER}&force=true"));
+        own.patch(PatchKind::Apply, &applied).await?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::aggregation::{Condition, Remote};
 use crate::limits;
-use crate::verbs::{self, Context, Subresource};
+use crate::verbs::{Context, Subresource};
 
 /// Checks all aggregated API servers until `stop` becomes true: when one is added or its address changes, and every
 /// [`limits::REMOTE_AVAILABILITY`], more often while one is unavailable.
@@ -80,8 +80,11 @@ pub(super) async fn report(context: &Context, name: &Text, found: &Condition) ->
     if has_condition(&stored.body.to_managed_value(0), &wanted) {
         return Ok(());
     }
-    verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::Status, |object| {
-        replace_condition(object, wanted.clone(), &clock::now_rfc3339());
-    })
-    .await
+    context
+        .own(&resource, "", name)
+        .through(Subresource::Status)
+        .change(|object| {
+            replace_condition(object, wanted.clone(), &clock::now_rfc3339());
+        })
+        .await
 }

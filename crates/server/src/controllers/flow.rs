@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, Kept, PatchKind, Subresource};
+use crate::verbs::{self, Context, Kept, PatchKind, Subresource};
 
 const DANGLING: &str = "Dangling";
 /// The field manager of the conditions.
@@ -85,14 +85,10 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
         "apiVersion": (schemas.api_version(schemas.storage_version())), "kind": (schemas.kind.clone()),
         "metadata": {"name": name}, "status": {"conditions": [condition]}
     });
-    let path = format!("{}/status?fieldManager={CONSUMER}&force=true", verbs::path_of(schemas, "", name));
-    let request = context.server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
-    let document = Document::new(applied.to_json(), Format::Yaml);
-    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // server-side apply does not create an object through its status
-        Err(status) if status.reason == Reason::NotFound => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own(schemas, "", name).through(Subresource::Status);
+    let own = own.with_query(format!("fieldManager={CONSUMER}&force=true"));
+    // server-side apply does not create an object through its status
+    verbs::tolerating(&[Reason::NotFound], own.patch(PatchKind::Apply, &applied).await)
 }
 
 /// The `Dangling` condition of a FlowSchema that names this priority level, without its time.

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
+use crate::verbs::{self, Context, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
@@ -197,14 +197,8 @@ async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, 
         status.set_at(&["resourceVersion"], Value::from(part("resourceVersion")));
     }
     let patch = json!({"metadata": {"resourceVersion": (part("resourceVersion"))}, "status": status});
-    let path = format!("{}/status", verbs::path_of(resource, "", part("name")));
-    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
-    let request = request.through(Subresource::Status);
-    let document = Document::json(&patch);
-    match verbs::patch(context, &request, PatchKind::Merge, &document).await {
-        Err(status) if matches!(status.code, 404 | 409) => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own_as(USER, resource, "", part("name")).through(Subresource::Status);
+    verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)
 }
 
 /// Whether a failed request may succeed when it is repeated.
@@ -268,15 +262,9 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
         "apiVersion": (resource.api_version(version)), "kind": (resource.kind.clone()),
         "metadata": {"uid": (stored.meta.uid.clone()), "resourceVersion": (stored.revision.to_string())}
     });
-    let path = verbs::path_in(resource, version, &stored.meta.namespace, &stored.meta.name);
-    let path = format!("{path}?fieldManager={MANAGER}");
-    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
-    let request = request.in_version(version.clone());
-    let document = Document::new(nothing.to_json(), Format::Yaml);
-    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        Err(status) if status.reason == Reason::Conflict => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own_as(USER, resource, &stored.meta.namespace, &stored.meta.name).in_version(version);
+    let own = own.with_query(format!("fieldManager={MANAGER}"));
+    verbs::tolerating(&[Reason::Conflict], own.patch(PatchKind::Apply, &nothing).await)
 }
 
 #[cfg(test)]

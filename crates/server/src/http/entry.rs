@@ -10,7 +10,7 @@ use access::flow::{Flow, Seat};
 use base::metrics::{AttemptResult, METRICS};
 use base::request::{RequestInfo, User, Verb};
 use base::{clock, trace, wording};
-use http::header::USER_AGENT;
+use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, StatusCode};
 use machinery::status::{Details, Reason};
 use machinery::{Status, Text, Value};
@@ -21,7 +21,7 @@ use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
 use super::negotiate::Accepted;
 use super::request_body::RequestBody;
-use super::respond::{self, Reply, set};
+use super::respond::{self, Reply, header, set};
 use super::{measure, websocket};
 use crate::limits;
 
@@ -223,7 +223,7 @@ impl Edge {
             uri: arrival.target(),
             info,
             user: user.unwrap_or(&unknown),
-            agent: headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+            agent: header(headers, USER_AGENT),
             sources: &audit::source_addresses(headers, arrival.client.address),
         };
         self.config.audit.begin(subject, arrival.received)
@@ -327,17 +327,16 @@ fn continues_trace(user: &User) -> bool {
 fn span_of(arrival: &Arrival<'_>, info: &RequestInfo) -> (String, trace::Attributes) {
     let parts = arrival.parts;
     let address = arrival.client.address.to_string();
-    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let protocol = format!("{:?}", parts.version);
     let attributes = trace::attributes([
         ("http.request.method", parts.method.as_str()),
         ("url.scheme", "https"),
         ("url.path", parts.uri.path()),
         ("http.target", arrival.target()),
-        ("server.address", header(http::header::HOST)),
+        ("server.address", header(&parts.headers, HOST)),
         ("network.peer.address", &address),
         ("network.protocol.version", protocol.trim_start_matches("HTTP/")),
-        ("user_agent.original", header(USER_AGENT)),
+        ("user_agent.original", header(&parts.headers, USER_AGENT)),
         ("audit-id", arrival.audit_id),
     ]);
     (info.pattern(), attributes)

@@ -15,7 +15,7 @@ use super::documents::pretty;
 use super::measure;
 use super::perform::{is_served, read};
 use super::request_body::RequestBody;
-use super::respond::{self, Reply};
+use super::respond::{self, Reply, header};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
 use crate::verbs::{self, Format, Request, Warnings};
@@ -101,7 +101,7 @@ fn handler_name(request: &Request) -> &'static str {
 /// The attributes of a handler's span.
 fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
     let info = &request.authorized.info;
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header = |name| header(headers, name);
     trace::attributes([
         ("accept", header(ACCEPT)),
         ("api-group", &info.group),

@@ -19,7 +19,7 @@ use super::interceptor::{
     Tap,
 };
 use super::request_body::RequestBody;
-use super::respond::{Reply, set};
+use super::respond::{Reply, header, set};
 use crate::limits;
 use crate::verbs::{Request, Watch};
 
@@ -55,7 +55,7 @@ impl Edge {
             authorized.info.query = Query::parse(&format!("{}&dryRun=All", query.encode()));
         }
         let _counted = interceptor.counter(&authorized.info).map(Counted::begin);
-        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let agent = header(headers, USER_AGENT);
         let subject = InterceptedRequest { user: &authorized.user, info: &authorized.info, agent };
         let Some(interception) = interceptor.intercept(&subject) else {
             return self.handle(authorized, headers, body, reply).await;
@@ -92,7 +92,7 @@ impl Edge {
     /// The observation of a request, if there is an interceptor that observes it.
     pub(super) fn observe(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Box<dyn Observation>> {
         let interceptor = self.interceptor.as_ref()?;
-        interceptor.observe(info, headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default())
+        interceptor.observe(info, header(headers, USER_AGENT))
     }
 
     /// The tap that copies a request, if there is an interceptor that records it.

@@ -19,7 +19,7 @@ use super::chain::{Edge, HttpResponse};
 use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
 use super::request_body::RequestBody;
-use super::respond::{Reply, set};
+use super::respond::{Reply, header, set};
 use super::route::{check_accept, check_accept_of_log, check_shape_of_log, verb_of};
 use super::watch::Stream;
 use crate::limits;
@@ -174,7 +174,7 @@ impl Edge {
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
-        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let agent = header(headers, USER_AGENT);
         self.intercept_watch(&watch.request.clone(), agent, &mut watch);
         let stream = Box::new(Stream::new(watch, accepted, running)?);
         let mut response = Response::new(Body::stream(stream));
@@ -203,12 +203,8 @@ fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> 
     Box::pin(write)
 }
 
-fn content_type(headers: &HeaderMap) -> &str {
-    headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default()
-}
-
 fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format, Status> {
-    match Media::of_content_type(served, content_type(headers)) {
+    match Media::of_content_type(served, header(headers, CONTENT_TYPE)) {
         Some(Media::Json) => Ok(Format::Json),
         Some(Media::Yaml) => Ok(Format::Yaml),
         Some(Media::Protobuf) => Ok(Format::Protobuf),
@@ -227,7 +223,7 @@ pub(super) fn is_served(served: &[Media], request: &Request, headers: &HeaderMap
 
 fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format), Status> {
     let cbor = served.contains(&Media::Cbor);
-    let kind = PatchKind::of(content_type(headers)).filter(|(_, format)| cbor || *format != Format::Cbor);
+    let kind = PatchKind::of(header(headers, CONTENT_TYPE)).filter(|(_, format)| cbor || *format != Format::Cbor);
     if !request.resource.serving.strategic_merge {
         return kind.filter(|(kind, _)| *kind != PatchKind::Strategic).ok_or_else(|| {
             let list = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -252,7 +248,7 @@ pub(super) async fn read(headers: &HeaderMap, body: RequestBody, format: Format)
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
         Status::new(Reason::RequestEntityTooLarge, message)
     };
-    let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    let declared = header(headers, CONTENT_LENGTH).parse::<usize>().ok();
     if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
         return Err(too_large());
     }

@@ -8,10 +8,10 @@ use access::flow::Classification;
 use base::task::{self, Trace};
 use base::trace::Span;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{AsHeaderName, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, cbor, yaml};
+use machinery::{Status, Text, Value, cbor, json, yaml};
 use objects::{ProtobufForm, Stored};
 
 use super::body::Body;
@@ -412,24 +412,16 @@ fn whole_meta(request: &Request, list: &ListOutcome) -> Value {
 }
 
 fn list_frame(request: &Request, list: &ListOutcome, items: Value) -> Value {
-    [
-        ("apiVersion", Value::String(request.api_version())),
-        ("items", items),
-        ("kind", Value::from(request.resource.list_kind.as_str())),
-        ("metadata", whole_meta(request, list)),
-    ]
-    .into()
+    let (version, kind) = (request.api_version(), request.resource.list_kind.as_str());
+    json!({"apiVersion": version, "items": items, "kind": kind, "metadata": (whole_meta(request, list))})
 }
 
 fn partial_list(list: &ListOutcome, accepted: &Accepted, items: Value) -> Value {
     let is_empty = items.as_array().is_some_and(<[Value]>::is_empty);
-    [
-        ("kind", Value::from("PartialObjectMetadataList")),
-        ("apiVersion", Value::from(accepted.shape_version())),
-        ("metadata", list_meta(list)),
-        ("items", if is_empty { Value::Null } else { items }),
-    ]
-    .into()
+    let (version, items) = (accepted.shape_version(), if is_empty { Value::Null } else { items });
+    json!({
+        "kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": (list_meta(list)), "items": items
+    })
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -437,6 +429,11 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     // writes to memory do not fail
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
+}
+
+/// Reads a header: as with Go's `Header.Get`, the first one counts, and one that is missing or no text is empty.
+pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Sets a header; an invalid name or value is ignored.

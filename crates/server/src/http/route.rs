@@ -12,7 +12,7 @@ use resource::{Resource, Version, no_such_method};
 
 use super::chain::Edge;
 use super::negotiate::{self, Accepted, Media};
-use super::respond::Reply;
+use super::respond::{Reply, header};
 use crate::verbs::{self, Request, Subresource};
 
 /// The resource, version and subresource of a path.
@@ -172,7 +172,7 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
 /// has to accept a media type of objects, too.
 pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<(), Status> {
     const TEXT: &str = "text/plain";
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = header(headers, ACCEPT);
     if !reply.named && !negotiate::lists(accept, &[TEXT]) {
         return Err(negotiate::not_available(&format!("{TEXT}, {}", negotiate::media_list(reply.served))));
     }

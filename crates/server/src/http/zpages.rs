@@ -13,7 +13,7 @@ use machinery::{Release, Status, Text, Value, json, time};
 use super::body::Body;
 use super::health::KUBERNETES_VERSION;
 use super::negotiate::{self, Accepted, Clause, Media};
-use super::respond::{self, Reply, set};
+use super::respond::{self, Reply, header, set};
 
 /// First segments of paths that serve the API itself, which `/statusz` does not list.
 const API_PATHS: [&str; 5] = ["/.well-known", "/api", "/apis", "/openapi", "/openid"];
@@ -102,7 +102,7 @@ impl ZPages {
         index: impl FnOnce() -> BTreeSet<String>,
     ) -> Option<Response<Body>> {
         let page = ZPage::of(path).filter(|page| self.serves(*page))?;
-        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let accept = header(headers, ACCEPT);
         Some(match form(page, accept, reply.served) {
             None => not_acceptable(accept, reply),
             Some(PageForm::Text) => plain(&self.text(page, index)),

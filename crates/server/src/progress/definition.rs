@@ -5,7 +5,7 @@ use std::sync::Arc;
 use machinery::{Status, Value, json, yaml};
 
 use super::stage;
-use crate::verbs::{self, Context, Subresource};
+use crate::verbs::{self, Context};
 
 pub const GROUP: &str = "testing.pintle.dev";
 pub const PROGRESSES: &str = "progresses";
@@ -88,7 +88,7 @@ impl Progresses {
             let spec = object.get("spec").cloned().unwrap_or_default();
             let name = object.str_at(&["metadata", "name"]);
             let update = |known: &mut Value| known.set_at(&["spec"], spec.clone());
-            verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::None, update).await?;
+            context.own(&resource, "", name).change(update).await?;
         }
         Ok(())
     }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use base::clock;
-use http::Method;
 use machinery::patch::merge_patch;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
-use resource::{Document, Resource, Subresource, Version};
+use resource::{Resource, Subresource, Version};
 
 use super::outcome::Effects;
 use super::plan::{KindName, ProgressRule};
-use crate::verbs::{self, Context, PatchKind, Request};
+use crate::verbs::{Context, OwnObject, PatchKind};
 
 /// The user that writes.
 pub const USER: &str = "system:pintle:progress";
@@ -80,12 +79,8 @@ impl RuleSubject<'_> {
         served(self.context, &kind).ok_or_else(unknown)
     }
 
-    fn request(&self, of: &(Arc<Resource>, Arc<Version>), method: &Method, place: &str, name: &str) -> Request {
-        let (resource, version) = of;
-        let path = verbs::path_in(resource, version, place, name);
-        let mut request = self.context.controller_request(USER, resource, method, &path).in_version(version.clone());
-        request.default_manager = MANAGER.into();
-        request
+    fn own<'a>(&'a self, of: &'a (Arc<Resource>, Arc<Version>), place: &'a str, name: &'a str) -> OwnObject<'a> {
+        self.context.own_as(USER, &of.0, place, name).in_version(&of.1).managed_by(MANAGER)
     }
 
     fn completed(&self, mut object: Value, resource: &Resource, owned: bool) -> Value {
@@ -112,10 +107,9 @@ impl RuleSubject<'_> {
         if !name.is_empty() && of.0.collection.get(&of.0.key(namespace, name).path).is_some() {
             return Ok(0);
         }
-        let request = self.request(&of, &Method::POST, namespace, "");
-        match verbs::create(self.context, &request, &Document::json(&object)).await {
+        match self.own(&of, namespace, "").create(&object).await {
             Err(status) if status.reason == Reason::AlreadyExists => Ok(0),
-            result => result.map(|_| 1),
+            result => result.map(|()| 1),
         }
     }
 
@@ -126,9 +120,8 @@ impl RuleSubject<'_> {
         let path = of.0.key(namespace, name).path;
         let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
         let before = revision();
-        let request =
-            self.request(&of, &Method::PATCH, namespace, &format!("{name}?fieldManager={MANAGER}&force=true"));
-        verbs::patch(self.context, &request, PatchKind::Apply, &Document::json(&object)).await?;
+        let own = self.own(&of, namespace, name).with_query(format!("fieldManager={MANAGER}&force=true"));
+        own.patch(PatchKind::Apply, &object).await?;
         Ok(u64::from(revision() != before))
     }
 
@@ -155,11 +148,10 @@ impl RuleSubject<'_> {
         }
         let name = object.str_at(&["metadata", "name"]);
         let of = (self.resource.clone(), self.version.clone());
-        let request = self.request(&of, &Method::PATCH, self.namespace(), name).through(through);
         let path = of.0.key(self.namespace(), name).path;
         let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
         let before = revision();
-        verbs::patch(self.context, &request, PatchKind::Merge, &Document::json(&patch)).await?;
+        self.own(&of, self.namespace(), name).through(through).patch(PatchKind::Merge, &patch).await?;
         Ok(u64::from(revision() != before))
     }
 
@@ -195,8 +187,7 @@ impl RuleSubject<'_> {
         {
             return Ok(0);
         }
-        let request = self.request(&of, &Method::DELETE, namespace, name);
-        verbs::delete(self.context, &request, Some(&Document::json(&options))).await.map(|_| 1)
+        self.own(&of, namespace, name).delete(&options).await.map(|()| 1)
     }
 
     /// Creates an Event about the object.
@@ -217,8 +208,7 @@ impl RuleSubject<'_> {
         event.put_text(&["involvedObject", "namespace"], self.namespace());
         let place = if self.namespace().is_empty() { "default" } else { self.namespace() };
         let of = (events.clone(), events.storage_version().clone());
-        let request = self.request(&of, &Method::POST, place, "");
-        verbs::create(self.context, &request, &Document::json(&event)).await.map(|_| 1)
+        self.own(&of, place, "").create(&event).await.map(|()| 1)
     }
 }
 

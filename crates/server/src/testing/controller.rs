@@ -11,7 +11,7 @@ use super::Testing;
 use super::definition::{FAULTS, GATES, GROUP, definitions};
 use super::state::{ReportedKind, TestState};
 use crate::limits;
-use crate::verbs::{self, Context, SERVER, Subresource};
+use crate::verbs::{self, Context, Subresource};
 
 /// Creates the kinds, or brings them up to date.
 pub async fn create_definitions(context: &Context) -> Result<(), Status> {
@@ -95,7 +95,7 @@ impl Testing {
             let plural = if kind == ReportedKind::Fault { FAULTS } else { GATES };
             let Some(resource) = context.registry.get(GROUP, plural) else { continue };
             let update = |object: &mut Value| object.set_at(&["status"], status.clone());
-            let done = verbs::change_as(SERVER, &context, &resource, &name, Subresource::Status, update).await;
+            let done = context.own(&resource, "", &name).through(Subresource::Status).change(update).await;
             if let Err(error) = done.or_else(|error| if error.code == 404 { Ok(()) } else { Err(error) }) {
                 tracing::warn!(%error, %name, plural, "the status cannot be written");
             }

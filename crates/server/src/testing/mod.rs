@@ -34,7 +34,7 @@ use base::clock::WorkspaceClock;
 use base::task;
 use machinery::Value;
 use objects::{Event, EventKind, Key, Objects};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::{Notify, watch};
 
@@ -101,10 +101,6 @@ impl Testing {
         let state = Arc::new(Mutex::new(state));
         *kept.state.lock() = state.clone();
         Arc::new(Testing { request_timeout, state, kept, clock, ..Testing::default() })
-    }
-
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.kept.tally.lock()
     }
 
     /// The observer of the workspace.

@@ -106,7 +106,7 @@ impl Testing {
         let (ending, view, rounds) = wait.until(&wanted, begun).await;
         drop(wait);
         if let Ending::Settled = ending {
-            self.tally().settled(wanted.ignored);
+            self.kept.tally.lock().settled(wanted.ignored);
         }
         object.set_at(&["status"], self.outcome(&ending, &view, rounds, begun.elapsed()));
         Ok(object)

@@ -6,12 +6,10 @@ use futures_util::future::BoxFuture;
 use kinds::CATALOGUE;
 use machinery::{Status, Value};
 use objects::{Objects, Stored};
-use resource::{Document, Resource, Subresource};
+use resource::Resource;
 
-use super::as_server::path_of;
 use super::context::Context;
 use super::delete::delete_as_server;
-use super::write::create;
 use crate::allocation::{ADDRESSES, AddressObjects};
 
 impl Context {
@@ -31,9 +29,7 @@ impl AddressObjects for Context {
     fn create(&self, address: Value) -> BoxFuture<'_, Result<(), Status>> {
         Box::pin(async move {
             let resource = self.addresses()?;
-            let path = path_of(&resource, "", "");
-            let request = self.server_request(&resource, &http::Method::POST, &path, Subresource::None);
-            create(self, &request, &Document::json(&address)).await.map(drop)
+            self.own(&resource, "", "").create(&address).await
         })
     }
 

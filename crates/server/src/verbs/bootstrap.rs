@@ -8,16 +8,15 @@ use base::clock;
 use kinds::{API_SERVICES, CATALOGUE, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP};
 use machinery::status::Reason;
 use machinery::{Status, Value};
-use resource::{Document, Resource, Subresource};
+use resource::Resource;
 
-use super::as_server::path_of;
 use super::context::Context;
 use super::control_plane::{self, ControlPlane};
 use super::delete;
 use super::image::Image;
+use super::own::tolerating;
 use super::patch::PatchKind;
 use super::upkeep::{FLOW, PLAIN, ROLES, Upkeep, create_missing, create_of, in_turn};
-use super::write::{create, patch};
 
 /// The namespace and the name of the ConfigMap for token tracking.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
@@ -131,9 +130,7 @@ async fn write_trust(
         let object = machinery::json!({
             "metadata": {"name": name, "namespace": namespace}, "data": (merged_trust(&Value::Null, data))
         });
-        let request =
-            context.server_request(resource, &http::Method::POST, &path_of(resource, namespace, ""), Subresource::None);
-        return create(context, &request, &Document::json(&object)).await.map(drop);
+        return context.own(resource, namespace, name).create(&object).await;
     };
     let before = existing.body.to_value(existing.revision);
     let wanted = merged_trust(&before, data);
@@ -142,9 +139,7 @@ async fn write_trust(
     }
     let version = Value::from(before.str_at(&["metadata", "resourceVersion"]));
     let change = machinery::json!({"metadata": {"resourceVersion": version}, "data": wanted});
-    let request =
-        context.server_request(resource, &http::Method::PATCH, &path_of(resource, namespace, name), Subresource::None);
-    patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop)
+    context.own(resource, namespace, name).patch(PatchKind::Merge, &change).await
 }
 
 /// The data to publish: certificate authorities are added to those in the ConfigMap, and anything else is replaced.
@@ -217,14 +212,10 @@ pub async fn restore_registration(
     if object.get("spec") == wanted.get("spec") {
         return Ok(());
     }
-    let path = path_of(resource, "", object.str_at(&["metadata", "name"]));
-    let request = context.server_request(resource, &http::Method::PATCH, &path, Subresource::None);
     let spec = wanted.get("spec").cloned().unwrap_or_default();
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
-    let document = Document::json(&replace);
-    match patch(context, &request, PatchKind::Json, &document).await {
-        // the APIService has been deleted
-        Err(status) if status.reason == Reason::NotFound => Ok(()),
-        result => result.map(drop),
-    }
+    let restored =
+        context.own(resource, "", object.str_at(&["metadata", "name"])).patch(PatchKind::Json, &replace).await;
+    // not found if the APIService has been deleted
+    tolerating(&[Reason::NotFound], restored)
 }

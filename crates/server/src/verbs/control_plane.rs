@@ -8,14 +8,12 @@ use base::clock;
 use base::digest::sha256;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
-use resource::{Document, Subresource};
+use resource::Subresource;
 
-use super::as_server::{SERVER, edit, path_of};
-use super::change::Change;
+use super::as_server::SERVER;
 use super::context::Context;
 use super::patch::PatchKind;
 use super::upkeep::{PLAIN, create_of};
-use super::write::patch;
 use crate::limits;
 
 /// The name of the server's Service, its Endpoints and EndpointSlice, and the ServiceCIDR.
@@ -94,28 +92,20 @@ async fn create_network(context: &Context) -> Result<(), Status> {
         "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": NAME},
         "status": {"conditions": [condition]}
     });
-    let path = format!("{}/status?fieldManager={CIDR_CONTROLLER}&force=true", path_of(&resource, "", NAME));
-    let request = context.server_request(&resource, &http::Method::PATCH, &path, Subresource::Status);
-    patch(context, &request, PatchKind::Apply, &Document::json(&status)).await.map(drop)
+    let own = context.own(&resource, "", NAME).through(Subresource::Status);
+    own.with_query(format!("fieldManager={CIDR_CONTROLLER}&force=true")).patch(PatchKind::Apply, &status).await
 }
 
 pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     let Some(resource) = context.registry.get("coordination.k8s.io", "leases") else { return Ok(()) };
     let Some(lease) = plane.lease() else { return Ok(()) };
     let name = lease.str_at(&["metadata", "name"]);
-    let path = format!("{}?fieldManager={SERVER}", path_of(&resource, LEASE_NAMESPACE, name));
     let renewed = |object: &mut Value| {
         for field in ["holderIdentity", "renewTime"] {
             object.set_at(&["spec", field], Value::from(lease.str_at(&["spec", field])));
         }
-        Ok(())
     };
-    edit(
-        context,
-        context.server_request(&resource, &http::Method::PUT, &path, Subresource::None),
-        Change::Edit(&renewed),
-    )
-    .await
+    context.own(&resource, LEASE_NAMESPACE, name).change(renewed).await
 }
 
 /// Takes over the Lease of an earlier run. In an embedded store, also writes this server's port and address to the
@@ -158,13 +148,8 @@ async fn restore<const N: usize>(
         if stored.body.to_value(stored.revision).at(field) == Some(&value) {
             continue;
         }
-        let path = format!("{}?fieldManager={SERVER}", path_of(&resource, NAMESPACE, NAME));
-        let request = context.server_request(&resource, &http::Method::PUT, &path, Subresource::None);
-        let set = |object: &mut Value| {
-            object.set_at(field, value.clone());
-            Ok(())
-        };
-        edit(context, request, Change::Edit(&set)).await?;
+        let set = |object: &mut Value| object.set_at(field, value.clone());
+        context.own(&resource, NAMESPACE, NAME).change(set).await?;
     }
     Ok(())
 }

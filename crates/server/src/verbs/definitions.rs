@@ -10,7 +10,6 @@ use resource::{Resource, Subresource};
 use schema::definition::{self, CLEANUP_FINALIZER};
 use tokio::time::Instant;
 
-use super::as_server::{self, SERVER};
 use super::context::Context;
 use super::delete::{Pass, delete_instances};
 use super::naming::{definitions, establish_peers, group_of};
@@ -122,7 +121,7 @@ async fn change_status(
     name: &Text,
     change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
-    as_server::change_as(SERVER, context, resource, name, Subresource::Status, change).await?;
+    context.own(resource, "", name).through(Subresource::Status).change(change).await?;
     if resource.collection.get(name).is_none() {
         establish_peers(context, group_of(name), name).await?;
     }

@@ -7,7 +7,7 @@ use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Status, Value};
 use objects::{Collection, Stored};
-use resource::{Document, Resource, Subresource, type_text, unknown_kind};
+use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
 use super::context::Context;
@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use super::request::{Request, check_namespace};
 use super::response::ResponseObject;
 use super::selection::Selection;
-use super::{as_server, unreadable};
+use super::unreadable;
 use crate::limits;
 
 /// Decodes the options of a delete from the body, or from the query if there is no body.
@@ -220,8 +220,7 @@ pub async fn delete_as_server(
 ) -> Result<(), Status> {
     let options = &DeleteOptions::default();
     let delete = async |stored: Arc<Stored>| {
-        let path = as_server::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-        let request = context.server_request(resource, &http::Method::DELETE, &path, Subresource::None);
+        let request = context.own(resource, &stored.meta.namespace, &stored.meta.name).request(&http::Method::DELETE);
         delete_listed(context, &request, options, &stored).await
     };
     let at_once = at_once(context, objects.len(), &resource.collection);

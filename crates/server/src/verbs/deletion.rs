@@ -3,7 +3,7 @@
 use access::admission::Operation;
 use base::clock;
 use base::request::DeleteOptions;
-use machinery::{Map, Status, Value};
+use machinery::{Status, Value, json};
 use objects::Stored;
 use resource::rules::{Deletion, Grace, Preconditions, Propagation};
 
@@ -97,21 +97,9 @@ fn propagation(options: &DeleteOptions, deletion: &Deletion) -> Option<Propagati
 
 fn success(request: &Request, deleted: &Stored) -> Value {
     let resource = &request.resource;
-    let mut details = Map::new();
-    details.insert("name", Value::String(deleted.meta.name.clone()));
-    if !resource.group.is_empty() {
-        details.insert("group", Value::String(resource.group.clone()));
-    }
-    details.insert("kind", Value::String(resource.plural.clone()));
-    details.insert("uid", Value::String(deleted.meta.uid.clone()));
-    [
-        ("kind", Value::from("Status")),
-        ("apiVersion", Value::from("v1")),
-        ("metadata", Value::object()),
-        ("status", Value::from("Success")),
-        ("details", Value::Object(details)),
-    ]
-    .into()
+    let mut details = json!({"name": (&deleted.meta.name), "kind": (&resource.plural), "uid": (&deleted.meta.uid)});
+    details.put_text(&["group"], resource.group.as_str());
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
 /// Fails unless the object has the uid and the resourceVersion of the preconditions.

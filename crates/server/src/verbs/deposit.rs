@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock;
 use base::request::{FieldValidation, WriteOptions};
 use machinery::{Status, Value};
-use resource::{Document, Resource, Subresource, Version};
+use resource::{Document, Resource, Version};
 use store::Revision;
 
 use super::change::{Change, Write};
@@ -60,7 +60,7 @@ pub(super) fn completed(request: &Request, mut object: Value) -> Value {
 
 /// A request of the server itself for a collection.
 pub(super) fn own_request(context: &Context, resource: &Arc<Resource>, version: &Arc<Version>, path: &str) -> Request {
-    context.server_request(resource, &http::Method::POST, path, Subresource::None).in_version(version.clone())
+    context.server_request(resource, &http::Method::POST, path).in_version(version.clone())
 }
 
 async fn remove(context: &Context, request: &Request, name: &str) -> Result<(), Status> {

@@ -15,7 +15,6 @@ use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 use super::as_server;
 use super::change::Change;
 use super::context::Context;
-use super::request::Request;
 use crate::limits;
 
 /// The resource `customresourcedefinitions`.
@@ -26,12 +25,6 @@ pub fn definitions(context: &Context) -> Option<Arc<Resource>> {
 /// The group in the name of a CRD or a ThirdPartyResource.
 pub fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
-}
-
-/// A request by which the server itself writes the status of a CRD.
-fn status_request(context: &Context, resource: &Arc<Resource>, name: &str) -> Request {
-    let path = format!("{}/status", as_server::path_of(resource, "", name));
-    context.server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
 /// Establishes a CRD after a write, and its peers if names have become free or taken.
@@ -89,7 +82,8 @@ pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
             edited.store(next.is_some(), Ordering::Relaxed);
             next
         };
-        as_server::edit(context, status_request(context, &resource, name), Change::EditOutline(&next)).await?;
+        let request = context.own(&resource, "", name).through(Subresource::Status).request(&http::Method::PUT);
+        as_server::edit(context, request, Change::EditOutline(&next)).await?;
         if !edited.into_inner() {
             return Ok(());
         }

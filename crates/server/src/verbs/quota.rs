@@ -3,13 +3,10 @@
 //! If the write of a charged object fails, the usage is too high until the quota controller recounts it.
 
 use access::admission::Charge;
-use http::Method;
 use machinery::status::Reason;
 use machinery::{Status, Value};
 
 use super::admit::Admit;
-use super::as_server::{edit, path_of};
-use super::change::Change;
 use crate::limits;
 use resource::Subresource;
 
@@ -32,14 +29,12 @@ async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Stat
     let Some(quotas) = admit.context.registry.get("", "resourcequotas") else { return Ok(true) };
     let namespace = admit.request.namespace();
     for charge in charges {
-        let path = format!("{}/status", path_of(&quotas, namespace, &charge.quota));
-        let request = admit.context.server_request(&quotas, &Method::PUT, &path, Subresource::Status);
         let count = |quota: &mut Value| {
             quota.set_at(&["metadata", "resourceVersion"], Value::from(charge.revision.to_string()));
             quota.set_at(&["status", "used"], charge.used.clone());
-            Ok(())
         };
-        match edit(admit.context, request, Change::Edit(&count)).await {
+        let own = admit.context.own(&quotas, namespace, &charge.quota).through(Subresource::Status);
+        match own.change(count).await {
             Err(status) if status.reason == Reason::Conflict => return Ok(false),
             result => result?,
         }

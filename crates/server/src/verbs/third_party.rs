@@ -11,7 +11,6 @@ use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Resource, Subresource};
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
-use super::as_server;
 use super::context::Context;
 use super::delete::{Pass, delete_instances};
 use super::naming::{establish_peers, name_conflict, third_party_resources};
@@ -91,7 +90,7 @@ async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Va
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
-    as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), Subresource::Status, add).await
+    context.own(&resource, "", &names.definition()).through(Subresource::Status).change(add).await
 }
 
 /// Makes one pass over all ThirdPartyResources that are being deleted: deletes their instances, then removes their
@@ -121,6 +120,6 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
         }
     }
     let release = definition::remove_cleanup_finalizer;
-    as_server::change_as(as_server::SERVER, context, resource, name, Subresource::Status, release).await?;
+    context.own(resource, "", name).through(Subresource::Status).change(release).await?;
     establish_peers(context, &names.group, "").await
 }

@@ -6,15 +6,14 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 use objects::Encoded;
+use resource::Resource;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use resource::{Document, Resource, Subresource};
 
-use super::as_server::{SERVER, change_as, path_of};
+use super::as_server::SERVER;
 use super::context::Context;
 use super::patch::PatchKind;
 use super::reconcile::{self, Repair};
-use super::write::{create, patch};
-use super::{delete, stored};
+use super::stored;
 use crate::limits;
 
 /// The field manager of the default objects of API priority and fairness.
@@ -80,7 +79,7 @@ pub async fn keep_definitions(context: &Context, wanted: Vec<Value>) -> Result<(
         let spec = definition.get("spec").cloned().unwrap_or_default();
         let update = |object: &mut Value| object.set_at(&["spec"], spec.clone());
         let name = definition.str_at(&["metadata", "name"]);
-        change_as(SERVER, context, &resource, name, Subresource::None, update).await?;
+        context.own(&resource, "", name).change(update).await?;
     }
     Ok(())
 }
@@ -117,24 +116,19 @@ pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
 /// Creates an object, or repairs the existing one.
 async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
-    let request = |method: http::Method, name: &str| {
-        // an unknown field is a mistake, in a default object as in a file of the user
-        let path = format!("{}?fieldManager={manager}&fieldValidation=Strict", path_of(resource, namespace, name));
-        context.server_request(resource, &method, &path, Subresource::None)
-    };
     let name = wanted.str_at(&["metadata", "name"]);
+    // an unknown field is a mistake, in a default object as in a file of the user
+    let query = format!("fieldManager={manager}&fieldValidation=Strict");
+    let own = context.own(resource, namespace, name).with_query(query);
     if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {
         if !kept.reconciled {
             return Ok(());
         }
         match reconcile::change(&existing.body.to_value(0), wanted) {
             Repair::Nothing => return Ok(()),
-            Repair::Patch(change) => {
-                let request = request(http::Method::PATCH, name);
-                return patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop);
-            }
-            Repair::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
+            Repair::Patch(change) => return own.patch(PatchKind::Merge, &change).await,
+            Repair::Replace => own.delete(&Value::object()).await?,
         }
     }
-    create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)
+    own.create(wanted).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::clock;
 use base::request::ListOptions;
 use machinery::selector::FieldRequirement;
-use machinery::{Status, Text, Value};
+use machinery::{Status, Text, Value, json};
 use objects::{Cursor, Event, EventKind, Expired, Position, Stored};
 use store::Revision;
 use tokio::time::Instant;
@@ -344,12 +344,11 @@ impl Watch {
     }
 
     pub fn bookmark_object(&self, revision: Revision, kind: BookmarkKind) -> Value {
-        let mut object: Value = [
-            ("apiVersion", Value::String(self.request.api_version())),
-            ("kind", Value::String(self.request.resource.kind.clone())),
-        ]
-        .into();
-        object.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+        let mut object = json!({
+            "apiVersion": (self.request.api_version()),
+            "kind": (&self.request.resource.kind),
+            "metadata": {"resourceVersion": (revision.to_string())},
+        });
         if kind == BookmarkKind::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }

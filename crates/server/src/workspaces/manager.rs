@@ -26,7 +26,7 @@ use super::workspace::Workspace;
 use crate::assembly::{ApiConfig, Observer};
 use crate::controllers::Membership;
 use crate::http::{BRANCHES, Edge, Health, RequestConfig};
-use crate::verbs::{self, Context, SERVER, Subresource};
+use crate::verbs::{Context, Subresource};
 
 /// The error of a fork of the origin of `default`.
 pub const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
@@ -206,7 +206,7 @@ impl Workspaces {
         update: impl Fn(&mut Value) + Send + Sync,
     ) -> Result<(), Status> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await
+        context.own(&resource, "", name).through(Subresource::Status).change(update).await
     }
 
     /// Marks workspaces as changed, so that the controller processes them.

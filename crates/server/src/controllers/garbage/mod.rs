@@ -24,7 +24,7 @@ use graph::{QUEUE, Task, WorkItem};
 use super::reconciler::Controller;
 use super::switch::AbsentOwners;
 use crate::limits;
-use crate::verbs::{self, Context, Document, PatchKind, Request};
+use crate::verbs::{Context, OwnObject, PatchKind};
 use base::clock::{self, Follower};
 use objects::{Event, Key, Owner, Stored};
 use resource::Resource;
@@ -311,10 +311,7 @@ impl LiveObject<'_> {
         });
         event.put_text(&["involvedObject", "namespace"], namespace);
         let place = if namespace.is_empty() { "default" } else { namespace };
-        let path = verbs::path_of(&events, place, "");
-        let request = context.controller_request(USER, &events, &http::Method::POST, &path);
-        let document = Document::json(&event);
-        if let Err(status) = verbs::create(context, &request, &document).await {
+        if let Err(status) = context.own_as(USER, &events, place, "").create(&event).await {
             tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
         }
         Ok(Verdict::Done)
@@ -354,9 +351,7 @@ impl LiveObject<'_> {
     async fn patch(&self, mut metadata: Value) -> Result<Verdict, Status> {
         metadata.set_at(&["uid"], Value::from(&self.stored.meta.uid));
         metadata.set_at(&["resourceVersion"], Value::from(self.stored.revision.to_string()));
-        let request = self.request(&http::Method::PATCH);
-        let document = Document::json(&json!({"metadata": metadata}));
-        verbs::patch(self.context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
+        self.own().patch(PatchKind::Merge, &json!({"metadata": metadata})).await.map(|()| Verdict::Done)
     }
 
     /// Deletes the object, if it does not change meanwhile.
@@ -371,13 +366,11 @@ impl LiveObject<'_> {
             "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
             "preconditions": {"uid": (meta.uid.clone()), "resourceVersion": (stored.revision.to_string())}
         });
-        let request = self.request(&http::Method::DELETE);
-        verbs::delete(self.context, &request, Some(&Document::json(&options))).await.map(|_| Verdict::Done)
+        self.own().delete(&options).await.map(|()| Verdict::Done)
     }
 
-    fn request(&self, method: &http::Method) -> Request {
+    fn own(&self) -> OwnObject<'_> {
         let meta = &self.stored.meta;
-        let path = verbs::path_of(&self.resource, &meta.namespace, &meta.name);
-        self.context.controller_request(USER, &self.resource, method, &path)
+        self.context.own_as(USER, &self.resource, &meta.namespace, &meta.name)
     }
 }

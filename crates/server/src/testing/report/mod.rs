@@ -42,7 +42,7 @@ impl Testing {
         let lists = object.is_true_at(&["spec", "writes"]);
         // requests wait for this lock, so the report is made from a copy
         let copy = {
-            let mut tally = self.tally();
+            let mut tally = self.kept.tally.lock();
             let mut copy = tally.copy(selects);
             if lists {
                 copy.writes = Some(tally.writes.get_or_insert_default().copy(selects));

@@ -11,8 +11,6 @@ use resource::Subresource;
 use schema::definition::{find_condition, replace_condition};
 
 use crate::limits;
-use crate::verbs::as_server::{edit, path_of};
-use crate::verbs::change::Change;
 use crate::verbs::context::Context;
 
 pub fn of(context: &Context, pod: &Value) -> Vec<Value> {
@@ -101,14 +99,12 @@ pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool)
     let budgets = context.registry.get("policy", "poddisruptionbudgets");
     let budgets = budgets.ok_or_else(|| Status::internal("PodDisruptionBudgets are not served"))?;
     let [namespace, name] = ["namespace", "name"].map(|field| budget.str_at(&["metadata", field]));
-    let path = format!("{}/status", path_of(&budgets, namespace, name));
-    let request = context.server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
     let change = |budget: &mut Value| {
         check(budget)?;
         record(budget, pod);
         Ok(())
     };
-    edit(context, request, Change::Edit(&change)).await
+    context.own(&budgets, namespace, name).through(Subresource::Status).edit(change).await
 }
 
 /// The reason for which a budget allows no disruption.

@@ -12,7 +12,6 @@ use schema::definition::replace_condition;
 
 use super::budgets;
 use crate::verbs::admit::Admit;
-use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::{Change, Write};
 use crate::verbs::context::Context;
 use crate::verbs::deletion::check_preconditions;
@@ -32,18 +31,6 @@ fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>,
     let pods = pods(context)?;
     let stored = pods.collection.get(&pods.key(request.namespace(), name).path);
     stored.ok_or_else(|| Status::not_found("", "pods", name))
-}
-
-/// The request of the server itself that writes the subresource of a Pod.
-fn write_request(
-    context: &Context,
-    pods: &Arc<Resource>,
-    namespace: &str,
-    name: &str,
-    subresource: &'static str,
-) -> Request {
-    let path = format!("{}/{subresource}", path_of(pods, namespace, name));
-    context.server_request(pods, &http::Method::PUT, &path, Subresource::Own(subresource))
 }
 
 fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
@@ -83,9 +70,10 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
     } else {
         None
     };
+    let pods = pods(context)?;
+    let own = context.own(&pods, request.namespace(), &name).through(Subresource::Own("binding"));
     if let Some(why) = broken {
-        let write = write_request(context, &pods(context)?, request.namespace(), &name, "binding");
-        return Err(write.broken_precondition(admit.dry_run, &why));
+        return Err(own.request(&http::Method::PUT).broken_precondition(admit.dry_run, &why));
     }
     if stored.meta.deleting {
         return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -97,12 +85,7 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
         return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     if !admit.dry_run {
-        let assign = |pod: &mut Value| {
-            assign(pod, &binding);
-            Ok(())
-        };
-        let write = write_request(context, &pods(context)?, request.namespace(), &name, "binding");
-        edit(context, write, Change::Edit(&assign)).await?;
+        own.change(|pod| assign(pod, &binding)).await?;
     }
     Ok(done())
 }
@@ -200,7 +183,9 @@ fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Ve
 /// Writes the condition of an eviction if the preconditions hold. A precondition on the resourceVersion then requires
 /// the version of this write.
 async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<(), Status> {
-    let request = write_request(context, &pods(context)?, namespace, name, "eviction");
+    let pods = pods(context)?;
+    let own = context.own(&pods, namespace, name).through(Subresource::Own("eviction"));
+    let request = own.request(&http::Method::PUT);
     let change = |pod: &mut Value| {
         check_preconditions(&request, options, pod)?;
         set_condition(pod, "DisruptionTarget", "EvictionByEvictionAPI", "Eviction API: evicting");
@@ -216,8 +201,7 @@ async fn mark(context: &Context, namespace: &str, name: &str, options: &mut Dele
 /// Deletes the Pod of an allowed eviction.
 async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
     let pods = pods(context)?;
-    let path = path_of(&pods, request.namespace(), name);
-    let request = context.server_request(&pods, &http::Method::DELETE, &path, Subresource::None);
+    let request = context.own(&pods, request.namespace(), name).request(&http::Method::DELETE);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Box::pin(Write::new(context, &request, Change::Delete(options), &write_options).run()).await.map(drop)
 }

@@ -3,7 +3,7 @@
 use access::authentication::{Bound, Reference};
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Status, Value};
+use machinery::{Status, Value, json};
 use objects::Stored;
 
 use crate::verbs::admit::Admit;
@@ -20,13 +20,11 @@ pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Statu
     admit.validate(Some(&object), None).await?;
     let audiences = object.text_list_at(&["spec", "audiences"]);
     let status: Value = match context.authentication.token(&context.objects, token, &audiences).await {
-        Ok(identity) => [
-            ("audiences", identity.audiences.iter().map(Value::from).collect()),
-            ("authenticated", Value::Bool(true)),
-            ("user", identity.user.to_value("username")),
-        ]
-        .into(),
-        Err(why) => [("error", Value::from(why)), ("user", Value::object())].into(),
+        Ok(identity) => {
+            let audiences: Value = identity.audiences.iter().map(Value::from).collect();
+            json!({"audiences": audiences, "authenticated": true, "user": (identity.user.to_value("username"))})
+        }
+        Err(why) => json!({"error": why, "user": {}}),
     };
     object.set_at(&["status"], status);
     Ok(object)
