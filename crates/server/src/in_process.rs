@@ -8,13 +8,14 @@ use access::admission::PolicyExpression;
 use access::authentication::ClientCertificate;
 use base::request::User;
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use futures_util::future::BoxFuture;
 use machinery::{Status, Text, Value, url::encode_path};
 use objects::Storage;
 use resource::{Document, Resource, Version};
 use tokio::sync::watch;
 
-use crate::assembly::{ApiConfig, Beginning, Outgoing};
+use crate::assembly::{ApiConfig, Beginning, Outgoing, StartError};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, RequestBody};
 use crate::verbs::{self, Provenance, StandIn};
@@ -42,10 +43,10 @@ impl InProcess {
     ///
     /// The futures are boxed here for the reason that [`crate::Server::start`] gives.
     pub fn start(storage: Storage, config: InProcessConfig) -> BoxFuture<'static, Result<InProcess, String>> {
-        Box::pin(Self::start_on(storage, config))
+        Box::pin(Self::start_on(storage, config).map_err(|why| why.to_string()))
     }
 
-    async fn start_on(storage: Storage, config: InProcessConfig) -> Result<InProcess, String> {
+    async fn start_on(storage: Storage, config: InProcessConfig) -> Result<InProcess, StartError> {
         let health = Arc::new(Health::new(storage.store.clone()));
         let door = Door::new(health.clone());
         let stop = watch::Sender::new(false);

@@ -298,9 +298,9 @@ async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -
 }
 
 /// Reserves an address that a stored Service uses.
-pub(super) async fn restore(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), String> {
+pub(super) async fn restore(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), Status> {
     match create(server, address, service).await {
         Ok(()) | Err(Failure::Taken | Failure::Full) => Ok(()),
-        Err(Failure::Store(status)) => Err(status.message.clone()),
+        Err(Failure::Store(status)) => Err(status),
     }
 }

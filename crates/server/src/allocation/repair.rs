@@ -42,7 +42,7 @@ impl Allocation {
             specs().flat_map(|(service, spec)| addresses::of(spec).into_iter().map(move |ip| (ip, service))).collect();
         let reserved = reserved(server.objects());
         for (address, service) in owners.iter().filter(|(ip, _)| self.ranges.holds(**ip) && !reserved.contains(*ip)) {
-            addresses::restore(server, *address, service).await.map_err(Status::internal)?;
+            addresses::restore(server, *address, service).await?;
         }
         let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
         let leaked =

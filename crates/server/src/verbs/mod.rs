@@ -72,7 +72,7 @@ pub use patch::PatchKind;
 pub use request::{Behind, Capacity, Completion, Growth, Lag, Request};
 pub use response::ResponseObject;
 pub use stand_in::{Addition, Provenance, StandIn, stand_in};
-pub use upkeep::{create_missing, identify, keep_definitions};
+pub use upkeep::{create_missing, definitions_in, identify, keep_definitions, remove_definitions};
 pub use warnings::Warnings;
 pub use watch::{Watch, watch};
 pub use write::{check_update_options, create, patch, update};

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
-use machinery::{Status, Value};
+use machinery::{Status, Value, yaml};
 use objects::Encoded;
 use resource::Resource;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 
 use super::as_server::SERVER;
 use super::context::Context;
+use super::delete::delete_as_server;
 use super::patch::PatchKind;
 use super::reconcile::{self, Repair};
 use super::stored;
@@ -67,6 +68,19 @@ async fn keep_all(
 ) -> Result<(), Status> {
     let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
+}
+
+/// Reads a list of CustomResourceDefinitions of the server itself.
+pub fn definitions_in(text: &[u8]) -> Result<Vec<Value>, Status> {
+    let list = yaml::decode(text).map_err(|error| Status::internal(error.to_string()))?.value;
+    Ok(list.items_at(&["items"]).to_vec())
+}
+
+/// Deletes CustomResourceDefinitions that an earlier run of the server has created, and their objects.
+pub async fn remove_definitions(context: &Context, all: &[Value]) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
+    let found = all.iter().filter_map(|one| resource.collection.get(one.str_at(&["metadata", "name"]))).collect();
+    delete_as_server(context, &resource, found).await
 }
 
 /// Creates CustomResourceDefinitions of the server itself, or brings them up to date.

@@ -22,8 +22,7 @@ const EMPTY_TEMPLATE: &str =
 
 /// Creates the CRD of workspaces in `default`, or brings it up to date.
 pub async fn create_definition(context: &Context) -> Result<(), Status> {
-    let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
-    verbs::keep_definitions(context, vec![wanted]).await
+    verbs::keep_definitions(context, vec![definition::definition()?]).await
 }
 
 /// Runs until `stop` becomes true.

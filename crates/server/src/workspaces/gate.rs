@@ -14,6 +14,7 @@ use machinery::{Status, Value, names};
 use tracing::Instrument as _;
 
 use super::definition::{GROUP, PLURAL, Spec};
+use super::fault::Fault;
 use super::manager::Workspaces;
 use super::workspace::{Entered, Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
@@ -139,13 +140,15 @@ impl Workspaces {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
         // `Forbidden`, so that clients do not retry, which would not help
-        let failed = |why: String| {
+        let failed = |fault: Fault| {
+            let why = fault.to_string();
             static UNUSABLE: Notices = Notices::new();
             // a workspace whose phase is Failed shows the reason in its status already
             if workspace.failure().is_none()
                 && let Some(more) = UNUSABLE.due(name)
             {
-                tracing::error!(workspace = name, why, more, "a workspace cannot be used");
+                let cause = std::error::Error::source(&fault).map(ToString::to_string);
+                tracing::error!(workspace = name, why, cause, more, "a workspace cannot be used");
             }
             Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"))
         };
