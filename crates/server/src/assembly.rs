@@ -14,7 +14,7 @@ use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Egress, Identity};
 use kinds::{CATALOGUE, RuntimeConfig};
-use machinery::Status;
+use machinery::{Result, Status};
 use objects::{Event, EventKind, Frozen, Key, Known, Objects, Storage};
 use resource::Registry;
 use store::StoreError;
@@ -247,7 +247,7 @@ impl ApiConfig {
     }
 
     /// Completes what an earlier run has begun.
-    async fn complete(&self, context: &Arc<Context>) -> Result<(), Status> {
+    async fn complete(&self, context: &Arc<Context>) -> Result<()> {
         verbs::establish_all(context).await;
         if !context.objects.store().is_shared() {
             // no request is served yet, so no Service is being written

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use objects::Objects;
 
 use super::pool::{self, Pool};
@@ -35,7 +35,7 @@ impl Allocation {
         server: &dyn AddressObjects,
         suspects: &mut UnownedReservations,
         release: Unowned,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let services = super::services(server.objects());
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
         let owners: BTreeMap<IpAddr, &Value> =
@@ -63,7 +63,7 @@ impl Allocation {
         known: &BTreeSet<u16>,
         suspects: &BTreeSet<u16>,
         release: Unowned,
-    ) -> Result<BTreeSet<u16>, Status> {
+    ) -> Result<BTreeSet<u16>> {
         let first = *self.ranges.ports().start();
         let work = |pool: &mut Pool| {
             let ports = (first..).zip(pool.taken.clone()).filter(|(_, taken)| *taken).map(|(port, _)| port);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use access::authorization::GROUP;
 use base::task;
 use machinery::selector::LabelSelector;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use objects::{Event, Key, Stored};
 use tokio::sync::watch;
 
@@ -38,7 +38,7 @@ impl Reconciler for RoleAggregation {
     }
 }
 
-async fn aggregate_all(context: &Context) -> Result<(), Status> {
+async fn aggregate_all(context: &Context) -> Result<()> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();
     for stored in root.values().filter(|stored| stored.body.has("aggregationRule", "clusterRoleSelectors")) {

@@ -8,7 +8,7 @@ use base::clock;
 use base::metrics::{KindSeries, METRICS};
 use futures_util::{StreamExt as _, stream};
 use kinds::{API_SERVICES, REGISTRATION_GROUP};
-use machinery::{Status, Text};
+use machinery::{Result, Text};
 use schema::definition::{has_condition, replace_condition};
 use tokio::sync::watch;
 
@@ -73,7 +73,7 @@ async fn check(context: &Context, remote: Arc<Remote>) -> bool {
 }
 
 /// Writes the condition of an APIService if it has changed.
-pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
+pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<()> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let Some(stored) = resource.collection.get(name) else { return Ok(()) };
     let wanted = found.to_value();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinds::defined_by;
-use machinery::{Status, Text};
+use machinery::{Result, Text};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
 use resource::builtin::DEFINITION_GROUP;
@@ -74,7 +74,7 @@ impl Reconciler for Establishing {
     }
 }
 
-async fn establish(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<(), Status> {
+async fn establish(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<()> {
     let is_established = || context.registry.get(group, plural).is_some_and(|served| served.names_accepted);
     match change {
         DefinitionChange::Added if is_established() => Ok(()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock;
 use kinds::FLOW_GROUP;
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use objects::{Event, Key};
 use resource::Resource;
 use schema::definition::has_condition;
@@ -58,7 +58,7 @@ impl Reconciler for FlowController {
 }
 
 /// Writes the `Dangling` condition of every FlowSchema for which it has changed.
-async fn report_dangling(context: &Context) -> Result<(), Status> {
+async fn report_dangling(context: &Context) -> Result<()> {
     let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
     let (Some(schemas), Some(levels)) =
         (context.registry.get(FLOW_GROUP, schemas), context.registry.get(FLOW_GROUP, levels))
@@ -79,7 +79,7 @@ async fn report_dangling(context: &Context) -> Result<(), Status> {
 }
 
 /// Applies a condition to the status of a schema.
-async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<(), Status> {
+async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<()> {
     condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
     let applied = json!({
         "apiVersion": (schemas.api_version(schemas.storage_version())), "kind": (schemas.kind.clone()),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::clock;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 use objects::{Scope, Stored};
 use resource::Resource;
 use tokio::sync::watch;
@@ -281,7 +281,7 @@ impl Candidate {
     }
 
     /// Writes a holder into the Lease. Fails if the Lease has changed since `found` was read.
-    async fn write(&self, holder: &str, found: Option<StoredLease>) -> Result<(), Status> {
+    async fn write(&self, holder: &str, found: Option<StoredLease>) -> Result<()> {
         let Some(resource) = self.resource() else { return Err(Status::no_such_resource()) };
         let now = machinery::time::rfc3339_micro(clock::now_micros());
         let is_taken = !holder.is_empty() && found.as_ref().is_some_and(|found| found.holder() != holder);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Text, Value, json};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -125,7 +125,7 @@ impl NamespaceObjects {
         ]))
     }
 
-    async fn keep(&self, context: &Context, namespace: &str) -> Result<(), Status> {
+    async fn keep(&self, context: &Context, namespace: &str) -> Result<()> {
         let lives = context.registry.get("", "namespaces").and_then(|resource| resource.collection.get(namespace));
         let Some(resource) = context.registry.get("", self.plural) else { return Ok(()) };
         if lives.is_none_or(|namespace| namespace.meta.deleting) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{clock, task};
 use kinds::NAMESPACE_FINALIZER;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Text, Value, json};
 use objects::Stored;
 use resource::Resource;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ struct Remaining {
     finalizers: BTreeMap<String, usize>,
 }
 
-async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, Status> {
+async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass> {
     let resources: Vec<Arc<Resource>> = {
         let snapshot = context.registry.snapshot();
         snapshot.iter().filter(|(_, resource)| resource.namespaced).map(|(_, resource)| resource.clone()).collect()

@@ -8,7 +8,7 @@ use access::admission::{Counting, Devices, counted_kinds, counting, in_scopes};
 use base::{clock, task};
 use machinery::quantity::Quantity;
 use machinery::status::Reason;
-use machinery::{Map, Status, Text, Value};
+use machinery::{Map, Result, Text, Value};
 use objects::{Event, EventKind, Key, Stored};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -99,7 +99,7 @@ fn changes_usage(key: &Key) -> bool {
 }
 
 /// Recounts all quotas of a namespace and writes the status of those that have changed.
-async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
+async fn recount(context: &Context, namespace: &Text) -> Result<()> {
     let Some(quotas) = context.registry.get("", "resourcequotas") else { return Ok(()) };
     let counts = Counts { context, namespace };
     for stored in quotas.collection.in_namespace(namespace) {

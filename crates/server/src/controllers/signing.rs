@@ -9,7 +9,7 @@ use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Status, Text, Value, json};
 use objects::{Event, EventKind, Key};
 use tokio::sync::watch;
 
@@ -77,7 +77,7 @@ impl Signing {
         Signing { signer, pending: Pending::default() }
     }
 
-    async fn sign(&self, context: &Context, path: &Text) -> Result<(), Status> {
+    async fn sign(&self, context: &Context, path: &Text) -> Result<()> {
         let Some(resource) = context.registry.get(GROUP, REQUESTS) else { return Ok(()) };
         let Some(stored) = resource.collection.get(path) else { return Ok(()) };
         let request = stored.body.to_value(stored.revision);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Status, Text, Value, json};
 use objects::{Event, EventKind, Key, Stored};
 use parking_lot::Mutex;
 use resource::Resource;
@@ -69,7 +69,7 @@ impl TokenSecrets {
         TokenSecrets { authority: Mutex::new(authority.to_owned()), pending: Pending::default() }
     }
 
-    async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {
+    async fn check(&self, context: &Context, path: &Text) -> Result<()> {
         let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
         let (root, _) = secrets.collection.latest();
         let all = root.range(path.clone()..).take_while(|(key, _)| {
@@ -83,7 +83,7 @@ impl TokenSecrets {
         Ok(())
     }
 
-    async fn check_one(&self, context: &Context, secrets: &Arc<Resource>, stored: &Stored) -> Result<(), Status> {
+    async fn check_one(&self, context: &Context, secrets: &Arc<Resource>, stored: &Stored) -> Result<()> {
         let secret = stored.body.to_value(stored.revision);
         if secret.str_at(&["type"]) != TYPE {
             return Ok(());
@@ -100,7 +100,7 @@ impl TokenSecrets {
     }
 
     /// The merge patch that adds the missing fields of a Secret; `None` if it is complete.
-    async fn missing(&self, context: &Context, account: &Stored, secret: &Value) -> Result<Option<Value>, Status> {
+    async fn missing(&self, context: &Context, account: &Stored, secret: &Value) -> Result<Option<Value>> {
         let mut patch = Value::object();
         let lacks = |key: &str| secret.str_at(&["data", key]).is_empty();
         let mut give = |key: &str, text: &str| patch.set_at(&["data", key], Value::from(STANDARD.encode(text)));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use access::authentication::LAST_USED;
 use base::clock;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json, time};
+use machinery::{Result, Text, Value, json, time};
 use objects::Key;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -64,7 +64,7 @@ impl TokenTracking {
 }
 
 /// Writes the day to the label of a Secret, unless it already has it.
-async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
+async fn record_use(context: &Context, path: &Text) -> Result<()> {
     let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
     let Some(secret) = secrets.collection.get(path) else { return Ok(()) };
     let today = time::date(clock::now_seconds());
@@ -86,7 +86,7 @@ enum TrackingState {
 }
 
 /// Creates the ConfigMap if it is missing and `may_create`, and restores its day if that is invalid.
-async fn keep(context: &Context, may_create: bool) -> Result<TrackingState, Status> {
+async fn keep(context: &Context, may_create: bool) -> Result<TrackingState> {
     let Some(maps) = context.registry.get("", "configmaps") else { return Ok(TrackingState::Exists) };
     let wanted = verbs::token_tracking();
     let (namespace, name) = verbs::TOKEN_TRACKING;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cel::{Decl, Type};
 use kinds::Scope;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Text, Value, json};
 use objects::{Event, Key};
 use resource::builtin::DEFINITION_GROUP;
 use resource::{Resource, Version};
@@ -42,7 +42,7 @@ impl Reconciler for TypeChecker {
     }
 }
 
-async fn check_all(context: &Context) -> Result<(), Status> {
+async fn check_all(context: &Context) -> Result<()> {
     let Some(policies) = context.registry.get(GROUP, POLICIES) else { return Ok(()) };
     let (all, _) = policies.collection.latest();
     for stored in all.values() {
@@ -58,7 +58,7 @@ async fn check_all(context: &Context) -> Result<(), Status> {
     Ok(())
 }
 
-async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, status: Value) -> Result<(), Status> {
+async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, status: Value) -> Result<()> {
     let applied = json!({
         "apiVersion": (policies.api_version(policies.storage_version())), "kind": (policies.kind.clone()),
         "metadata": {"name": name}, "status": status

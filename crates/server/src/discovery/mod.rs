@@ -67,11 +67,6 @@ fn texts(list: &[impl Borrow<str>]) -> Value {
     list.iter().map(|text| Value::from(text.borrow())).collect()
 }
 
-/// The names of the versions that a resource serves.
-fn served_versions(resource: &Resource) -> impl Iterator<Item = &Text> {
-    resource.versions.iter().filter(|version| version.served).map(|version| &version.name)
-}
-
 impl Discovery {
     pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>) -> Discovery {
         Discovery { registry, aggregation, aggregated: Mutex::new(None) }
@@ -81,7 +76,9 @@ impl Discovery {
     /// by priority.
     fn versions(&self, group: &str) -> Vec<Text> {
         let (snapshot, remotes) = (self.registry.snapshot(), self.aggregation.all());
-        let served = established(&snapshot, group).flat_map(|resource| served_versions(resource)).cloned();
+        let served = established(&snapshot, group)
+            .flat_map(|resource| resource.served_versions())
+            .map(|version| version.name.clone());
         let announced = self.registry.names().announced().into_iter().filter(|(of, _)| of == group);
         let aggregated = remotes.iter().filter(|remote| remote.group == group).map(|remote| remote.version.clone());
         let mut versions = vec![];
@@ -100,7 +97,7 @@ impl Discovery {
         let (snapshot, remotes) = (self.registry.snapshot(), self.aggregation.all());
         let established = snapshot.values().filter(|resource| resource.established);
         let served =
-            established.flat_map(|resource| served_versions(resource).map(|version| (&resource.group, version)));
+            established.flat_map(|resource| resource.served_versions().map(|version| (&resource.group, &version.name)));
         let aggregated = remotes.iter().map(|remote| (&remote.group, &remote.version));
         let announced = announced.iter().map(|(group, version)| (group, version));
         let mut groups: BTreeMap<&Text, Vec<Text>> = BTreeMap::new();

@@ -249,9 +249,7 @@ impl Edge {
         if reply.closes {
             set(response.headers_mut(), "connection", "close");
         }
-        if let Some(audit_context) = &reply.audit_context {
-            audit_context.responded(response.status().as_u16());
-        }
+        reply.audit(|audit| audit.responded(response.status().as_u16()));
         if let Some(span) = &mut reply.span {
             span.set_status(response.status().as_u16());
         }
@@ -323,8 +321,7 @@ pub(super) fn out_of_time() -> HttpResponse {
     let status = format!(
         r#"{{"metadata":{{}},"status":"Failure","message":"{message}","reason":"Timeout","details":{{}},"code":504}}"#
     );
-    let mut response = Response::new(Body::Full(format!("{status}\n").into()));
-    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    let mut response = respond::response(StatusCode::GATEWAY_TIMEOUT, Body::Full(format!("{status}\n").into()));
     set(response.headers_mut(), "content-type", "text/plain; charset=utf-8");
     response
 }

@@ -122,8 +122,7 @@ impl Edge {
         let aggregated = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
         let served = self.context.registry.snapshot();
         let local = served.values().flat_map(|resource| {
-            let versions = resource.versions.iter().filter(|version| version.served);
-            versions.map(|version| (resource.group.clone(), version.name.clone()))
+            resource.served_versions().map(|version| (resource.group.clone(), version.name.clone()))
         });
         for (group, version) in local.chain(aggregated).filter(|(group, _)| !group.is_empty()) {
             paths.insert(format!("/apis/{group}"));
@@ -206,11 +205,11 @@ fn route_error(info: &RequestInfo, headers: &HeaderMap, media: &[Media]) -> Opti
 pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpResponse {
     use crate::openapi::Response as Found;
     match found {
-        Found::NotFound => empty(StatusCode::NOT_FOUND),
-        Found::NotAcceptable => empty(StatusCode::NOT_ACCEPTABLE),
+        Found::NotFound => respond::response(StatusCode::NOT_FOUND, Body::Empty),
+        Found::NotAcceptable => respond::response(StatusCode::NOT_ACCEPTABLE, Body::Empty),
         Found::NotModified { etag } => reply.not_modified(&etag),
         Found::Moved { location } => {
-            let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+            let mut response = respond::response(StatusCode::MOVED_PERMANENTLY, Body::Empty);
             set(response.headers_mut(), "location", &location);
             response
         }
@@ -233,12 +232,6 @@ pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpRes
 pub(super) fn cached(mut response: HttpResponse, etag: &str) -> HttpResponse {
     set(response.headers_mut(), "etag", etag);
     set(response.headers_mut(), "vary", "Accept");
-    response
-}
-
-pub(super) fn empty(code: StatusCode) -> HttpResponse {
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = code;
     response
 }
 
@@ -274,6 +267,6 @@ impl crate::discovery::Render for Reply {
     }
 
     fn not_modified(&self, etag: &str) -> HttpResponse {
-        cached(empty(StatusCode::NOT_MODIFIED), etag)
+        cached(respond::response(StatusCode::NOT_MODIFIED, Body::Empty), etag)
     }
 }

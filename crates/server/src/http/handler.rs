@@ -70,9 +70,7 @@ impl Edge {
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
         if let Some(text) = deprecation.filter(|_| is_routed) {
             measure::deprecated(&self.context, &request);
-            if let Some(audit_context) = &reply.audit_context {
-                audit_context.annotate("k8s.io/deprecated", "true");
-            }
+            reply.audit(|audit| audit.annotate("k8s.io/deprecated", "true"));
             request.warn(text);
         }
         let fields = || handler_fields(&request, headers);

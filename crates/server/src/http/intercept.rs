@@ -19,7 +19,7 @@ use super::interceptor::{
     Tap,
 };
 use super::request_body::RequestBody;
-use super::respond::{Reply, header, set};
+use super::respond::{Reply, header, response, set};
 use crate::limits;
 use crate::verbs::{Request, Watch};
 
@@ -64,8 +64,8 @@ impl Edge {
         if let Some(delay) = delay {
             delay.await;
         }
-        if let (Some(audit_context), false) = (&reply.audit_context, cause.is_empty()) {
-            audit_context.annotate(CAUSE_ANNOTATION, cause.clone());
+        if !cause.is_empty() {
+            reply.audit(|audit| audit.annotate(CAUSE_ANNOTATION, cause.clone()));
         }
         if let Some(Disruption::Lagging(lag)) = disruption {
             reply.lag = Some(lag);
@@ -121,8 +121,7 @@ fn timed_out() -> Status {
 }
 
 fn dropped() -> HttpResponse {
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    let mut response = response(StatusCode::INTERNAL_SERVER_ERROR, Body::Empty);
     response.extensions_mut().insert(Dropped);
     response
 }

@@ -7,7 +7,7 @@ use base::{clock, task};
 use kinds::annotated_fields;
 use machinery::jsonpath::columns::RowVisits;
 use machinery::jsonpath::{self, JsonPath};
-use machinery::{Map, Status, Value, json};
+use machinery::{Map, Result, Status, Value, json};
 use resource::Column;
 use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
 
@@ -147,7 +147,7 @@ pub struct Table {
 
 impl Table {
     /// The table of a request; fails if `includeObject` is invalid.
-    pub fn new(request: &Request, accepted: &Accepted) -> Result<Table, Status> {
+    pub fn new(request: &Request, accepted: &Accepted) -> Result<Table> {
         let include = match request.query().get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
             "Object" => Include::Object,

@@ -67,8 +67,7 @@ pub fn upgrade(
         }
         drop(guard);
     });
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut response = respond::response(StatusCode::SWITCHING_PROTOCOLS, Body::Empty);
     set(response.headers_mut(), "connection", "Upgrade");
     set(response.headers_mut(), "upgrade", "websocket");
     set(response.headers_mut(), "sec-websocket-accept", &accept_key(key));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machinery::{Status, Value, json, yaml};
+use machinery::{Result, Value, json, yaml};
 
 use super::stage;
 use crate::verbs::{self, Context};
@@ -54,7 +54,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
-fn definitions() -> Result<Vec<Value>, Status> {
+fn definitions() -> Result<Vec<Value>> {
     verbs::definitions_in(include_bytes!("progress.yaml"))
 }
 
@@ -73,7 +73,7 @@ impl Progresses {
 
     /// Creates the kind and the objects, or brings them up to date; removes those that an earlier run has left if the kind is
     /// off.
-    pub async fn keep(&self, context: &Context) -> Result<(), Status> {
+    pub async fn keep(&self, context: &Context) -> Result<()> {
         if !self.is_on {
             return remove(context).await;
         }
@@ -90,7 +90,7 @@ impl Progresses {
     }
 }
 
-async fn remove(context: &Context) -> Result<(), Status> {
+async fn remove(context: &Context) -> Result<()> {
     if context.registry.get(GROUP, PROGRESSES).is_none() {
         return Ok(());
     }

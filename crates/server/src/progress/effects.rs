@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock;
 use machinery::patch::merge_patch;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Status, Text, Value, json};
 use resource::{Resource, Subresource, Version};
 
 use super::outcome::Effects;
@@ -73,7 +73,7 @@ impl RuleSubject<'_> {
     }
 
     /// The resource of an object that a rule names.
-    fn resource_of(&self, object: &Value) -> Result<(Arc<Resource>, Arc<Version>), Status> {
+    fn resource_of(&self, object: &Value) -> Result<(Arc<Resource>, Arc<Version>)> {
         let kind = KindName::of(object);
         let unknown = || Status::bad_request(format!("{kind} is not served"));
         served(self.context, &kind).ok_or_else(unknown)
@@ -100,7 +100,7 @@ impl RuleSubject<'_> {
         object
     }
 
-    async fn create(&self, object: Value, owned: bool) -> Result<u64, Status> {
+    async fn create(&self, object: Value, owned: bool) -> Result<u64> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, owned);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
@@ -113,7 +113,7 @@ impl RuleSubject<'_> {
         }
     }
 
-    async fn apply(&self, object: Value, owned: bool) -> Result<u64, Status> {
+    async fn apply(&self, object: Value, owned: bool) -> Result<u64> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, owned);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
@@ -125,7 +125,7 @@ impl RuleSubject<'_> {
         Ok(u64::from(revision() != before))
     }
 
-    async fn patch_other(&self, mut patch: Value) -> Result<u64, Status> {
+    async fn patch_other(&self, mut patch: Value) -> Result<u64> {
         let of = self.resource_of(&patch)?;
         let mut namespace = Text::from(patch.str_at(&["metadata", "namespace"]));
         if namespace.is_empty() && of.0.namespaced {
@@ -142,7 +142,7 @@ impl RuleSubject<'_> {
     }
 
     /// Merges a patch into an object of the subject's kind, unless that would change nothing.
-    async fn merge(&self, object: &Value, patch: Value, through: Subresource) -> Result<u64, Status> {
+    async fn merge(&self, object: &Value, patch: Value, through: Subresource) -> Result<u64> {
         if !merge_patch::changes(object, &patch) {
             return Ok(0);
         }
@@ -155,7 +155,7 @@ impl RuleSubject<'_> {
         Ok(u64::from(revision() != before))
     }
 
-    async fn remove_finalizers(&self, names: &[Text]) -> Result<u64, Status> {
+    async fn remove_finalizers(&self, names: &[Text]) -> Result<u64> {
         let all = self.object.text_list_at(&["metadata", "finalizers"]);
         let kept: Vec<Value> =
             all.iter().filter(|name| !names.contains(name)).map(|name| Value::from(name.as_str())).collect();
@@ -168,7 +168,7 @@ impl RuleSubject<'_> {
         self.merge(self.object, patch, Subresource::None).await
     }
 
-    async fn delete(&self, object: Value, grace: Option<i64>) -> Result<u64, Status> {
+    async fn delete(&self, object: Value, grace: Option<i64>) -> Result<u64> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, false);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
@@ -191,7 +191,7 @@ impl RuleSubject<'_> {
     }
 
     /// Creates an Event about the object.
-    async fn report(&self, kind: &str, reason: &str, message: &str) -> Result<u64, Status> {
+    async fn report(&self, kind: &str, reason: &str, message: &str) -> Result<u64> {
         let Some(events) = self.context.registry.get("", "events") else { return Ok(0) };
         let (now, text) = (clock::now_rfc3339(), |path: &[&str]| Value::from(self.object.str_at(path)));
         let name = self.object.str_at(&["metadata", "name"]);
@@ -213,7 +213,7 @@ impl RuleSubject<'_> {
 }
 
 impl Written {
-    fn note(&mut self, result: Result<u64, Status>) {
+    fn note(&mut self, result: Result<u64>) {
         match result {
             Ok(writes) => self.writes += writes,
             // the object has changed or gone, which is an event that starts another pass

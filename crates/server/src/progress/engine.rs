@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::definition::{GROUP, PROGRESSES};
 use super::effects::{RuleSubject, served};
 use super::outcome::Effects;
-use super::plan::{Binding, Evaluation, Plan, RelatedChoice, Relation, RuleVerdict, Snapshot, shown_now};
+use super::plan::{Binding, Evaluation, Plan, RelatedChoice, Relation, RuleVerdict, Snapshot, now};
 use super::queue::WorkKey;
 use super::state::{EngineState, Loaded, Served};
 use crate::controllers::{Controller, after, stopped, until};
@@ -275,7 +275,7 @@ impl Engine {
 
     /// The next rule that writes something, from a rule on.
     fn next(&self, plan: &Plan, snapshot: &Snapshot, item: &WorkKey, from: usize) -> Option<(usize, Effects)> {
-        let (now, now_micros) = (shown_now(), clock::now_micros());
+        let (now, now_micros) = (now(), clock::now_micros());
         let mut evaluation = Evaluation::new(plan, snapshot, &now, now_micros);
         for index in from..plan.rules.len() {
             let Some(rule) = evaluation.rule(index) else { continue };

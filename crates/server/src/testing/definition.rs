@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use machinery::{Map, Status, Value};
+use machinery::{Map, Result, Value};
 
 use crate::verbs;
 
@@ -20,7 +20,7 @@ pub const REVIEWS: [&str; 3] = [SETTLES, REPORTS, RECORDINGS];
 pub const PLURALS: [&str; 6] = [FAULTS, GATES, CLOCKS, SETTLES, REPORTS, RECORDINGS];
 
 /// The CustomResourceDefinitions.
-pub fn definitions() -> Result<Vec<Value>, Status> {
+pub fn definitions() -> Result<Vec<Value>> {
     let mut definitions = verbs::definitions_in(include_bytes!("testing.yaml"))?;
     for definition in &mut definitions {
         let versions =

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use base::clock::WorkspaceClock;
 use base::task;
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use objects::{Event, EventKind, Key, Objects};
 use parking_lot::Mutex;
 use store::Revision;
@@ -185,7 +185,7 @@ pub fn start(testing: &Arc<Testing>, assembled: &Assembled, stop: watch::Receive
 }
 
 /// Creates the kinds of this group with `--testing`; without it, removes those of an earlier run.
-pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<(), Status> {
+pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<()> {
     if is_on {
         return verbs::keep_definitions(context, definitions()?).await;
     }

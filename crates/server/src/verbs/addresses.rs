@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kinds::CATALOGUE;
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 use objects::{Objects, Stored};
 use resource::Resource;
 
@@ -14,7 +14,7 @@ use crate::allocation::{ADDRESSES, AddressObjects};
 
 impl Context {
     /// The resource of IPAddresses. They are written even if `--runtime-config` turns them off for clients.
-    fn addresses(&self) -> Result<Arc<Resource>, Status> {
+    fn addresses(&self) -> Result<Arc<Resource>> {
         let (group, plural) = ADDRESSES;
         let unregistered = || Some(self.unregistered(CATALOGUE.row_of("networking.k8s.io/v1", "IPAddress")?));
         self.registry.get(group, plural).or_else(unregistered).ok_or_else(Status::no_such_resource)
@@ -26,14 +26,14 @@ impl AddressObjects for Context {
         &self.objects
     }
 
-    fn create(&self, address: Value) -> BoxFuture<'_, Result<(), Status>> {
+    fn create(&self, address: Value) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let resource = self.addresses()?;
             self.own(&resource, "", "").create(&address).await
         })
     }
 
-    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<(), Status>> {
+    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { delete_as_server(self, &self.addresses()?, vec![address]).await })
     }
 }

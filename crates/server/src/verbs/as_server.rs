@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::request::WriteOptions;
 use futures_util::future::BoxFuture;
 use machinery::status::Reason;
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use resource::{Resource, Subresource, Version};
 
 use super::change::{Change, Write};
@@ -113,12 +113,12 @@ impl<'a> OwnObject<'a> {
     }
 
     /// Changes the object, see [`edit`]. An error of `change` is returned.
-    pub async fn edit(&self, change: impl Fn(&mut Value) -> Result<(), Status> + Send + Sync) -> Result<(), Status> {
+    pub async fn edit(&self, change: impl Fn(&mut Value) -> Result<()> + Send + Sync) -> Result<()> {
         edit(self.context, self.request(&http::Method::PUT), Change::Edit(&change)).await
     }
 
     /// Changes the object as [`OwnObject::edit`] does, by a function that does not fail.
-    pub async fn change(&self, change: impl Fn(&mut Value) + Send + Sync) -> Result<(), Status> {
+    pub async fn change(&self, change: impl Fn(&mut Value) + Send + Sync) -> Result<()> {
         let change = |object: &mut Value| {
             change(object);
             Ok(())
@@ -140,7 +140,7 @@ pub fn path_in(resource: &Resource, version: &Version, namespace: &str, name: &s
 
 /// Edits the object of a request without admission, and retries if the object has changed. An object that is being deleted
 /// and has no finalizers left is removed. If the object does not exist, nothing happens.
-pub fn edit<'a>(context: &'a Context, request: Request, change: Change<'a>) -> BoxFuture<'a, Result<(), Status>> {
+pub fn edit<'a>(context: &'a Context, request: Request, change: Change<'a>) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
         match Write::new(context, &request, change, &WriteOptions::default()).run().await {
             Err(status) if status.reason == Reason::NotFound => Ok(()),

@@ -3,7 +3,7 @@
 use access::admission::Operation;
 use base::clock;
 use base::request::DeleteOptions;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 use objects::Stored;
 use resource::rules::{Deletion, Grace, Preconditions, Propagation};
 
@@ -16,7 +16,7 @@ use super::response::ResponseObject;
 
 impl Write<'_> {
     /// Makes one attempt to delete an object. Returns `None` if the stored object has changed.
-    pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>, Status> {
+    pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>> {
         let (request, deletion) = (self.request, self.request.resource.deletion);
         let (current, old) = (live.stored.clone(), &live.object);
         check_preconditions(request, options, old)?;
@@ -68,7 +68,7 @@ impl Write<'_> {
     }
 
     /// Stores an object with its deletion timestamp.
-    async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
+    async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>> {
         let effect = effect_of(options);
         if options.dry_run {
             return Ok(Some(Outcome::Object(effect, ResponseObject::Tree(object))));
@@ -103,7 +103,7 @@ fn success(request: &Request, deleted: &Stored) -> Value {
 }
 
 /// Fails unless the object has the uid and the resourceVersion of the preconditions.
-pub fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
+pub fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<()> {
     let text = |key: &str| old.str_at(&["metadata", key]);
     let (uid, version) = (text("uid"), text("resourceVersion"));
     let (what, wanted, found, happened) = match (&options.uid, &options.resource_version) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::clock;
 use base::request::{FieldValidation, WriteOptions};
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use resource::{Document, Resource, Version};
 use store::Revision;
 
@@ -22,7 +22,7 @@ pub async fn deposit(
     version: &Arc<Version>,
     path: &str,
     object: &Value,
-) -> Result<Revision, Status> {
+) -> Result<Revision> {
     let request = &own_request(context, resource, version, path);
     let codec = request.strategy.codec();
     let object = codec.decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
@@ -63,7 +63,7 @@ pub(super) fn own_request(context: &Context, resource: &Arc<Resource>, version: 
     context.server_request(resource, &http::Method::POST, path).in_version(version.clone())
 }
 
-async fn remove(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+async fn remove(context: &Context, request: &Request, name: &str) -> Result<()> {
     let key = request.resource.key(request.namespace(), name);
     let Some(found) = request.resource.collection.get(&key.path) else { return Ok(()) };
     stored::remove(context, &key, found.revision).await?;

@@ -4,7 +4,7 @@
 use access::flow::defaults;
 use base::request::FieldValidation;
 use kinds::FLOW_GROUP;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use resource::builtin::is_same;
 
 use super::context::Context;
@@ -35,7 +35,7 @@ pub enum Kept {
 }
 
 /// Creates missing objects, and restores specs that differ.
-pub async fn keep_flows(context: &Context, kept: Kept) -> Result<(), Status> {
+pub async fn keep_flows(context: &Context, kept: Kept) -> Result<()> {
     for (plural, kind, objects) in KINDS {
         let wanted = objects().into_iter().filter(|object| kept == Kept::All || is_mandatory(object));
         create_of(context, FLOW, FLOW_GROUP, plural, wanted).await?;
@@ -114,7 +114,7 @@ fn annotation(stored: &Value) -> Option<bool> {
     }
 }
 
-async fn restore(context: &Context, plural: &str, name: &str, revised: &Value) -> Result<(), Status> {
+async fn restore(context: &Context, plural: &str, name: &str, revised: &Value) -> Result<()> {
     let Some(resource) = context.registry.get(FLOW_GROUP, plural) else { return Ok(()) };
     let set = |object: &mut Value| {
         for path in [&["spec"][..], &["metadata", "annotations"]] {

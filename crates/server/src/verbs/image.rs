@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::clock;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use machinery::{Release, Status};
+use machinery::{Release, Result};
 use objects::{Encoded, Key, Stored};
 use resource::Resource;
 
@@ -95,7 +95,7 @@ impl Image {
     }
 
     /// Creates the objects, in a store that has none.
-    pub async fn create(&self, context: &Context) -> Result<(), Status> {
+    pub async fn create(&self, context: &Context) -> Result<()> {
         let put = |(key, object)| async move {
             // no error if another server has created it
             stored::put(context, &key, object, None).await.map(drop)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::clock;
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, registrations};
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Outline, Resource, Subresource};
 use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
@@ -36,7 +36,7 @@ pub async fn after_write(context: &Context, name: &str) {
 
 /// Logs an error instead of returning it, because the write itself has succeeded. `controllers/establishing` retries
 /// what is left undone.
-fn log_error(established: Result<(), Status>) {
+fn log_error(established: Result<()>) {
     if let Err(status) = established {
         tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
     }
@@ -60,7 +60,7 @@ pub async fn establish_all(context: &Context) {
 }
 
 /// Updates the status of those CRDs of a group whose names are not all accepted, except the CRD named `except`.
-pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
+pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<()> {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");
         if name != except {
@@ -71,7 +71,7 @@ pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Re
 }
 
 /// Updates the status of a CRD from its spec: each condition in a separate write, as kube-apiserver's controllers do.
-pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
+pub async fn establish(context: &Context, name: &str) -> Result<()> {
     let Some(resource) = definitions(context) else { return Ok(()) };
     // one CRD at a time, so that two CRDs cannot accept the same name
     let _turn = context.naming_turn.lock().await;

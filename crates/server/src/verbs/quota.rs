@@ -4,14 +4,14 @@
 
 use access::admission::Charge;
 use machinery::status::Reason;
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 
 use super::admit::Admit;
 use crate::limits;
 use resource::Subresource;
 
 /// Adds the usage of a write to the quotas; fails if it exceeds one.
-pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<()> {
     if admit.charges(object, old)?.is_empty() || admit.dry_run {
         return Ok(());
     }
@@ -25,7 +25,7 @@ pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> R
 }
 
 /// Writes the usage of quotas. Returns false if a quota has changed since it was read.
-async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Status> {
+async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool> {
     let Some(quotas) = admit.context.registry.get("", "resourcequotas") else { return Ok(true) };
     let namespace = admit.request.namespace();
     for charge in charges {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer};
-use machinery::{FieldError, FieldPath, Status, Value};
+use machinery::{FieldError, FieldPath, Result, Status, Value};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Resource, Subresource};
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
@@ -17,7 +17,7 @@ use super::naming::{establish_peers, name_conflict, third_party_resources};
 use super::request::Request;
 
 /// Fails if names are already taken.
-pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
+pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<()> {
     let name = object.str_at(&["metadata", "name"]);
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
     let why = if context.registry.is_built_in(&names.group, &names.plural) {
@@ -34,7 +34,7 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
 
 /// Prepares the deletion of a ThirdPartyResource. If a CRD takes its instances over, hands them over; fails if the
 /// CRD does not fit. Otherwise adds a finalizer to `marked`, which stays until the instances are deleted.
-pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
+pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<()> {
     if let Some(names) = successor(context, marked)? {
         return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };
     }
@@ -43,7 +43,7 @@ pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Valu
 }
 
 /// The names of the CRD that takes over the instances of a ThirdPartyResource; `None` if there is none.
-fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPartyNames>, Status> {
+fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPartyNames>> {
     let Ok(names) = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"])) else { return Ok(None) };
     let name = names.definition();
     let definitions = context.objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
@@ -83,7 +83,7 @@ fn stored_versions_fit(context: &Context, definition: &Value, names: &ThirdParty
 }
 
 /// Adds the versions in which instances are stored to the `storedVersions` of a CRD.
-async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<(), Status> {
+async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<()> {
     let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
     let found = stored_versions(context, names);
     // writes in flight will still be stored in the first version
@@ -109,7 +109,7 @@ pub async fn finalize(context: &Context) -> Pass {
     pass
 }
 
-async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
+async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<()> {
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
     // the resource that is served under these names may belong to another ThirdPartyResource
     let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);

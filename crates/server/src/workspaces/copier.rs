@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use machinery::{Release, Status, Text, Value};
+use machinery::{Release, Result, Text, Value};
 use objects::{Key, Layout};
 use resource::Resource;
 use store::{CopySource, Copying, Entry, Revision, StoreError};
@@ -238,7 +238,7 @@ impl Workspaces {
 
     /// Writes the claim into the status, unless the workspace has changed since it was read. Returns whether the
     /// claim stands.
-    async fn claim(&self, copies: &Copies, claim: &Claim) -> Result<bool, Status> {
+    async fn claim(&self, copies: &Copies, claim: &Claim) -> Result<bool> {
         let claimed = AtomicBool::new(false);
         let update = |object: &mut Value| {
             let is_same = object.str_at(&["metadata", "uid"]) == claim.uid.as_str()
@@ -331,7 +331,7 @@ impl Workspaces {
     }
 
     /// Publishes a complete copy in the status, if the claim still stands.
-    async fn name_copy(&self, claim: &Claim, release: Release) -> Result<(), Status> {
+    async fn name_copy(&self, claim: &Claim, release: Release) -> Result<()> {
         let (url, host) = (self.url_of(&claim.name), self.host_of(&claim.name));
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) != claim.copy {

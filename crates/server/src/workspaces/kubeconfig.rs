@@ -9,7 +9,7 @@ use base64::Engine as _;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 
 use super::definition::{GROUP, PLURAL};
 use super::manager::Workspaces;
@@ -23,7 +23,7 @@ impl Workspaces {
         client: Arc<Client>,
         request: Request<RequestBody>,
         name: &str,
-    ) -> Result<HttpResponse, Status> {
+    ) -> Result<HttpResponse> {
         let home = self.home().ok_or_else(super::gate::stopping)?;
         let (mut parts, body) = request.into_parts();
         let named = name.to_owned();
@@ -86,7 +86,7 @@ pub fn kubeconfig(name: &str, cluster: Value, user: Value) -> Value {
 }
 
 /// The specification in the body of a request, which may be empty.
-fn specification(sent: &[u8]) -> Result<Value, Status> {
+fn specification(sent: &[u8]) -> Result<Value> {
     if sent.is_empty() {
         return Ok(Value::object());
     }

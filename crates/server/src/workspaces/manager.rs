@@ -9,7 +9,7 @@ use base::clock;
 use base::request::FeatureGates;
 use base::webhook::Egress;
 use kinds::RuntimeConfig;
-use machinery::{Release, Status, Text, Value};
+use machinery::{Release, Result, Text, Value};
 use objects::{Event, EventKind, Key, Layout, Storage};
 use parking_lot::Mutex;
 use resource::Resource;
@@ -198,11 +198,7 @@ impl Workspaces {
     }
 
     /// Changes the status of a Workspace object, unless the server is stopping.
-    pub(super) async fn change_status(
-        &self,
-        name: &str,
-        update: impl Fn(&mut Value) + Send + Sync,
-    ) -> Result<(), Status> {
+    pub(super) async fn change_status(&self, name: &str, update: impl Fn(&mut Value) + Send + Sync) -> Result<()> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         context.own(&resource, "", name).through(Subresource::Status).change(update).await
     }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, Method};
 use machinery::status::Reason;
-use machinery::{Release, Status, Text, Value, json, names};
+use machinery::{Release, Result, Status, Text, Value, json, names};
 use objects::{Key, Layout};
 use store::{Branching, Entry, Expected, Refused, Store, Write};
 
@@ -55,13 +55,7 @@ impl Wanted {
 impl Workspaces {
     /// Encrypts the values of a workspace that have a former key again. The user must be allowed to `create` the
     /// resource `workspaces/storage` in `default`.
-    pub(super) async fn rewrite(
-        &self,
-        client: &Client,
-        headers: &HeaderMap,
-        name: &str,
-        query: &str,
-    ) -> Result<Value, Status> {
+    pub(super) async fn rewrite(&self, client: &Client, headers: &HeaderMap, name: &str, query: &str) -> Result<Value> {
         let home = self.home().ok_or_else(gate::stopping)?;
         let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/storage");
         home.vouch(client, headers, RequestInfo::parse(&Method::POST, &path, "")).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock;
 use machinery::selector::LabelSelector;
 use machinery::status::{Cause, Details, Reason};
-use machinery::{Map, Status, Value, json};
+use machinery::{Map, Result, Status, Value, json};
 use objects::Stored;
 use resource::Subresource;
 use schema::definition::{find_condition, replace_condition};
@@ -49,7 +49,7 @@ fn cause(message: String) -> Vec<Cause> {
 }
 
 /// Fails unless a budget allows a disruption.
-fn check(budget: &Value) -> Result<(), Status> {
+fn check(budget: &Value) -> Result<()> {
     let name = budget.str_at(&["metadata", "name"]);
     let status = |field: &str| budget.int_at(&["status", field]);
     let refused = |retry_after_seconds: u32, causes: Vec<Cause>| {
@@ -91,7 +91,7 @@ fn set_exhausted(budget: &mut Value) {
 
 /// Charges the disruption of a Pod to a budget; fails if the budget allows none. The check and the change are one
 /// write, which is repeated on a conflict, so that concurrent evictions cannot exceed the budget together.
-pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<(), Status> {
+pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<()> {
     check(budget)?;
     if dry_run {
         return Ok(());

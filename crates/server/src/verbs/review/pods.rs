@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::clock;
 use base::request::{DeleteOptions, IGNORE_READ_ERRORS, WriteOptions, invalid_options};
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Status, Text, Value, json, names};
+use machinery::{Result, Status, Text, Value, json, names};
 use objects::Stored;
 use resource::{Resource, Subresource};
 use schema::definition::replace_condition;
@@ -23,11 +23,11 @@ fn done() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
-fn pods(context: &Context) -> Result<Arc<Resource>, Status> {
+fn pods(context: &Context) -> Result<Arc<Resource>> {
     context.registry.get("", "pods").ok_or_else(|| Status::internal("Pods are not served"))
 }
 
-fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>, Status> {
+fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>> {
     let pods = pods(context)?;
     let stored = pods.collection.get(&pods.key(request.namespace(), name).path);
     stored.ok_or_else(|| Status::not_found("", "pods", name))
@@ -42,7 +42,7 @@ fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
 }
 
 /// Assigns a Pod to a Node.
-pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
+pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let name = binding.str_at(&["metadata", "name"]).to_owned();
     if !request.name().is_empty() && *request.name() != name {
@@ -123,7 +123,7 @@ fn binding_errors(binding: &Value) -> Vec<FieldError> {
 }
 
 /// Deletes a Pod unless a PodDisruptionBudget forbids it.
-pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> {
+pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let name = request.name().clone();
     if eviction.str_at(&["metadata", "name"]) != name {
@@ -157,7 +157,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
 }
 
 /// The options of the deletion of an eviction, and their errors, which the deletion itself reports.
-fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Vec<FieldError>), Status> {
+fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Vec<FieldError>)> {
     let name = admit.request.name();
     let Some(given) = eviction.get("deleteOptions").filter(|options| !options.is_null()) else {
         return Ok((DeleteOptions { dry_run: admit.dry_run, ..DeleteOptions::default() }, vec![]));
@@ -182,7 +182,7 @@ fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Ve
 
 /// Writes the condition of an eviction if the preconditions hold. A precondition on the resourceVersion then requires
 /// the version of this write.
-async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<(), Status> {
+async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<()> {
     let pods = pods(context)?;
     let own = context.own(&pods, namespace, name).through(Subresource::Own("eviction"));
     let request = own.request(&http::Method::PUT);
@@ -199,7 +199,7 @@ async fn mark(context: &Context, namespace: &str, name: &str, options: &mut Dele
 }
 
 /// Deletes the Pod of an allowed eviction.
-async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
+async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<()> {
     let pods = pods(context)?;
     let request = context.own(&pods, request.namespace(), name).request(&http::Method::DELETE);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };

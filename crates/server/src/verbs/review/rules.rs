@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use access::authorization::{PolicyRule, UserRules};
 use access::limits::LISTED_RULES_BYTES_MAX;
 use base::task;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Status, Text, Value, json};
 
 use crate::verbs::admit::Admit;
 
 /// The rules that apply to the user of the request in a namespace.
-pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> {
+pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let namespace = object.str_at(&["spec", "namespace"]);
     if namespace.is_empty() {
