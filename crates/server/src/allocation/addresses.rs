@@ -251,7 +251,9 @@ enum Refusal {
 
 /// The refusal for an IPAddress that could not be written.
 fn unwritten(what: &str, status: Status) -> Refusal {
-    let why = status.message.strip_prefix("Internal error occurred: ").unwrap_or(&status.message);
+    let details = status.details.as_ref().filter(|_| status.reason == Reason::InternalError);
+    // the cause of an internal error is its message without the words that introduce it
+    let why = details.and_then(|details| details.causes.first()).map_or(&status.message, |cause| &cause.message);
     Refusal::Unwritten(format!("{what}: {why}"), status.cause.clone())
 }
 

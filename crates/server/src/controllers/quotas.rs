@@ -8,7 +8,7 @@ use access::admission::{Counting, Devices, counted_kinds, counting, in_scopes};
 use base::{clock, task};
 use machinery::quantity::Quantity;
 use machinery::status::Reason;
-use machinery::{Map, Result, Text, Value};
+use machinery::{Map, Result, Text, Value, json};
 use objects::{Event, EventKind, Key, Stored};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -110,9 +110,8 @@ async fn recount(context: &Context, namespace: &Text) -> Result<()> {
         }
         let own = context.own_as(USER, &quotas, namespace, &stored.meta.name).through(Subresource::Status);
         // fails if the quota has changed since it was read, which starts another recount
-        let version = Value::from(stored.revision.to_string());
-        let patch: Value =
-            [("metadata", [("resourceVersion", version)].into()), ("status", replacing(&quota, status))].into();
+        let version = stored.revision.to_string();
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": (replacing(&quota, status))});
         verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)?;
     }
     Ok(())

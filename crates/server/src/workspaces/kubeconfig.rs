@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use machinery::status::Reason;
 use machinery::{Result, Status, Value, json};
 
 use super::definition::{GROUP, PLURAL};
 use super::manager::Workspaces;
-use crate::http::{Body, Client, HttpResponse, RequestBody};
+use crate::http::{Body, Client, HttpResponse, RequestBody, header, response};
 use crate::limits;
 
 impl Workspaces {
@@ -57,8 +57,8 @@ impl Workspaces {
         let ends = workspace.filter(|workspace| workspace.spec().end.is_some());
         let uid = ends.map(|workspace| format!(".{}", workspace.uid)).unwrap_or_default();
         let url = self.url_of(name) + &uid;
-        let mut response = Response::new(Body::Full(self.kubeconfig(name, url, user).to_json().into()));
-        *response.status_mut() = StatusCode::CREATED;
+        let kubeconfig = self.kubeconfig(name, url, user).to_json();
+        let mut response = response(StatusCode::CREATED, Body::Full(kubeconfig.into()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(response)
     }
@@ -97,6 +97,5 @@ fn specification(sent: &[u8]) -> Result<Value> {
 /// The user of a kubeconfig: has the token of the request, if there is one. A client certificate would need its key,
 /// which the server does not know.
 fn credentials(headers: &HeaderMap) -> Value {
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    header.strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))
+    header(headers, AUTHORIZATION).strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))
 }
