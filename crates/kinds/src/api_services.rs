@@ -36,10 +36,10 @@ pub fn custom_api_services(registry: &Registry) -> BTreeMap<Text, Value> {
 
 fn served_versions(registry: &Registry, is_wanted: fn(&Resource) -> bool) -> BTreeSet<(Text, Text)> {
     let all = registry.snapshot();
-    let versions = all.values().filter(|resource| is_wanted(resource)).flat_map(|resource| {
-        let served = resource.versions.iter().filter(|version| version.served);
-        served.map(|version| (resource.group.clone(), version.name.clone()))
-    });
+    let versions = all
+        .values()
+        .filter(|resource| is_wanted(resource))
+        .flat_map(|resource| resource.served_versions().map(|version| (resource.group.clone(), version.name.clone())));
     versions.collect()
 }
 

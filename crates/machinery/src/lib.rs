@@ -42,7 +42,7 @@ pub mod yaml;
 pub use decode::DecodeError;
 pub use field::{FieldError, FieldPath};
 pub use release::Release;
-pub use status::Status;
+pub use status::{Result, Status};
 pub use value::{Map, Text, Value};
 
 /// Runs the example in the README.

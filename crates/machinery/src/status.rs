@@ -111,6 +111,9 @@ pub struct Details {
     pub retry_after_seconds: u32,
 }
 
+/// The result of a request, or of a part of its handling.
+pub type Result<T, E = Status> = std::result::Result<T, E>;
+
 /// The response to a failed request. It takes one word, so that results stay small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status(Box<Inner>);

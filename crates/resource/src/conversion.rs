@@ -8,7 +8,7 @@ use base::webhook::{Client, Endpoint};
 use machinery::field::FieldPath;
 use machinery::patch::gotext::type_of;
 use machinery::status::aggregate;
-use machinery::{Release, Status, Value};
+use machinery::{Release, Result, Status, Value, json};
 use schema::at::errors_at;
 use schema::metadata::validate_texts;
 use schema::shape;
@@ -52,7 +52,7 @@ impl Conversion {
 impl Webhook {
     /// Converts objects, which all have the same version, to the `apiVersion` in `desired`. If one object is invalid,
     /// the whole call fails.
-    pub async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>, Status> {
+    pub async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>> {
         let Some(first) = objects.first() else { return Ok(vec![]) };
         let (api_version, kind) = (first.str_at(&["apiVersion"]), first.str_at(&["kind"]));
         let prefix = format!("conversion webhook for {api_version}, Kind={kind}");
@@ -73,15 +73,9 @@ impl Webhook {
     async fn call(&self, desired: &str, objects: &[Value]) -> Result<Vec<Value>, String> {
         let api_version = self.review.ok_or("no supported conversion review versions")?;
         let uid = clock::uuid();
-        let request: Value = [
-            ("uid", Value::from(uid.as_str())),
-            ("desiredAPIVersion", Value::from(desired)),
-            ("objects", Value::Array(objects.to_vec())),
-        ]
-        .into();
-        let review: Value =
-            [("kind", Value::from("ConversionReview")), ("apiVersion", Value::from(api_version)), ("request", request)]
-                .into();
+        let objects = Value::Array(objects.to_vec());
+        let request = json!({"uid": (uid.as_str()), "desiredAPIVersion": desired, "objects": objects});
+        let review = json!({"kind": "ConversionReview", "apiVersion": api_version, "request": request});
         let timeout = Duration::from_secs(limits::CONVERSION_SECONDS);
         let reply = self.client.post(&self.endpoint, timeout, review.to_json().into()).await;
         let reply = reply.map_err(|error| error.why)?;

@@ -126,6 +126,10 @@ impl Facts {
         self.version(name).filter(|version| version.served)
     }
 
+    pub fn served_versions(&self) -> impl Iterator<Item = &Arc<Version>> {
+        self.versions.iter().filter(|version| version.served)
+    }
+
     /// Whether objects are not stored: create is the only verb.
     pub fn is_review(&self) -> bool {
         self.review().is_some()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value};
 use objects::{Body, Rendition, Stored};
 use schema::Malformed;
 
@@ -15,13 +15,13 @@ use crate::limits;
 
 impl Resource {
     /// The object in `version`, with its resourceVersion.
-    pub fn read(&self, stored: &Stored, version: &Version) -> Result<Value, Status> {
+    pub fn read(&self, stored: &Stored, version: &Version) -> Result<Value> {
         let body = self.rendition(stored, version)?;
         Ok(body.as_deref().unwrap_or(&stored.body).to_value(stored.revision))
     }
 
     /// The encoded object in `version`, cached with the stored object; `None` if it equals the stored form.
-    pub fn rendition(&self, stored: &Stored, version: &Version) -> Result<Rendition, Status> {
+    pub fn rendition(&self, stored: &Stored, version: &Version) -> Result<Rendition> {
         stored.rendition(version.id, || {
             let before = stored.body.to_value(0);
             let after = self.transform(before.clone(), version)?;
@@ -36,7 +36,7 @@ impl Resource {
 
     /// Converts objects for [`Resource::rendition`]. Each call of the webhook converts objects of one source version,
     /// and at most about [`limits::CONVERSION_BYTES`].
-    pub async fn prepare(&self, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
+    pub async fn prepare(&self, items: &[&Arc<Stored>], version: &Version) -> Result<()> {
         let Conversion::Webhook(webhook) = &self.conversion else { return Ok(()) };
         let unknown: Vec<&Arc<Stored>> = items.iter().copied().filter(|stored| !stored.remembers(version.id)).collect();
         let mut rest = unknown.as_slice();
@@ -54,7 +54,7 @@ impl Resource {
     }
 
     /// Converts objects and remembers their renditions.
-    async fn convert_stored(&self, webhook: &Webhook, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
+    async fn convert_stored(&self, webhook: &Webhook, items: &[&Arc<Stored>], version: &Version) -> Result<()> {
         let mut pending: BTreeMap<Text, (Vec<&Arc<Stored>>, Vec<Value>)> = BTreeMap::new();
         for stored in items {
             let (object, source) = self.sourced(stored.body.to_value(0))?;
@@ -75,20 +75,20 @@ impl Resource {
     }
 
     /// As [`Resource::read_converted`], for a change: `fieldsV1` of its managers stays encoded, see [`Value::Encoded`].
-    pub async fn read_managed(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value, Status> {
+    pub async fn read_managed(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value> {
         self.prepare(&[stored], version).await?;
         let body = self.rendition(stored, version)?;
         Ok(body.as_deref().unwrap_or(&stored.body).to_managed_value(stored.revision))
     }
 
     /// The object in `version`, converted by the webhook if necessary.
-    pub async fn read_converted(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value, Status> {
+    pub async fn read_converted(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value> {
         self.prepare(&[stored], version).await?;
         self.read(stored, version)
     }
 
     /// A stored object in `version`.
-    fn transform(&self, object: Value, version: &Version) -> Result<Value, Status> {
+    fn transform(&self, object: Value, version: &Version) -> Result<Value> {
         if let Some(built_in) = version.built_in {
             return Ok(built_in.to_shown(object));
         }
@@ -102,7 +102,7 @@ impl Resource {
     }
 
     /// Prunes and defaults a stored custom resource in its own version. Returns the object with that version.
-    fn sourced(&self, mut object: Value) -> Result<(Value, &Arc<Version>), Status> {
+    fn sourced(&self, mut object: Value) -> Result<(Value, &Arc<Version>)> {
         let source = self.source(object.str_at(&["apiVersion"]))?;
         if let Value::Object(map) = &mut object {
             // a stored object stays readable: malformed fields are dropped
@@ -120,7 +120,7 @@ impl Resource {
     }
 
     /// The version that a stored object is in.
-    fn source(&self, api_version: &str) -> Result<&Arc<Version>, Status> {
+    fn source(&self, api_version: &str) -> Result<&Arc<Version>> {
         let name = match api_version.rsplit_once('/') {
             Some((group, name)) if group == self.group => name,
             _ => "",
@@ -138,7 +138,7 @@ impl Resource {
     }
 
     /// Converts an object from version `from` to `to`, and prunes it.
-    pub async fn convert(&self, object: Value, from: &Version, to: &Version) -> Result<Value, Status> {
+    pub async fn convert(&self, object: Value, from: &Version, to: &Version) -> Result<Value> {
         if self.is_same_form(from, to) {
             return Ok(object);
         }
@@ -166,14 +166,14 @@ impl Resource {
     }
 
     /// Calls the webhook to convert an object for the field manager, without pruning.
-    pub async fn convert_outside(&self, object: Value, to: &Version) -> Result<Value, Status> {
+    pub async fn convert_outside(&self, object: Value, to: &Version) -> Result<Value> {
         let Conversion::Webhook(webhook) = &self.conversion else { return self.convert_only(object, to) };
         let converted = webhook.convert(vec![object], &self.api_version(to)).await?;
         Ok(converted.into_iter().next().unwrap_or_default())
     }
 
     /// Converts an object without calling a webhook and without pruning.
-    pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
+    pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value> {
         if let Some(to) = to.built_in {
             let from = self.source(object.str_at(&["apiVersion"]))?.built_in.unwrap_or(to);
             return Ok(if from.version == to.version { object } else { to.to_shown(from.to_stored(object)) });
@@ -183,7 +183,7 @@ impl Resource {
     }
 
     /// Converts an object of `version` to its stored form.
-    pub async fn to_storage(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
+    pub async fn to_storage(&self, mut object: Value, version: &Version) -> Result<Value> {
         if let Some(built_in) = version.built_in {
             (built_in.behaviour.complete_stored)(&mut object);
             return Ok(built_in.to_stored(object));
@@ -195,7 +195,7 @@ impl Resource {
     }
 
     /// Converts an object in its stored form to `version`.
-    pub async fn out_of_storage(&self, mut stored: Value, version: &Version) -> Result<Value, Status> {
+    pub async fn out_of_storage(&self, mut stored: Value, version: &Version) -> Result<Value> {
         if let Some(built_in) = version.built_in {
             return Ok(built_in.to_shown(stored));
         }

@@ -14,8 +14,10 @@ use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Egress, Identity};
 use kinds::{CATALOGUE, RuntimeConfig};
+use machinery::{Result, Status};
 use objects::{Event, EventKind, Frozen, Key, Known, Objects, Storage};
 use resource::Registry;
+use store::StoreError;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -100,6 +102,25 @@ pub struct Base {
     pub objects: Frozen,
 }
 
+/// Says in one line why an API, or the server, cannot start. Its source, if it has one, is for the log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An object of the server itself was not written.
+    #[error("{}", .0.message)]
+    Refused(#[from] Status),
+    /// The configuration is wrong, or a value that is stored.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<String> for StartError {
+    fn from(why: String) -> StartError {
+        StartError::Invalid(why)
+    }
+}
+
 impl Beginning {
     pub fn of(storage: Storage) -> Beginning {
         Beginning { storage, frozen: None, base: None, is_complete: false, realm: None, observers: vec![] }
@@ -113,8 +134,8 @@ pub struct Assembled {
 }
 
 impl ApiConfig {
-    /// Loads a store, registers its resources and creates the objects that a new store lacks. Fails with a one-line message.
-    pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, String> {
+    /// Loads a store, registers its resources and creates the objects that a new store lacks.
+    pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, StartError> {
         let is_complete = beginning.is_complete;
         let assembled = self.load(beginning).await?;
         if !is_complete {
@@ -125,7 +146,7 @@ impl ApiConfig {
     }
 
     /// Loads a store and registers its resources, see [`ApiConfig::assemble`].
-    pub async fn load(&self, beginning: Beginning) -> Result<Assembled, String> {
+    pub async fn load(&self, beginning: Beginning) -> Result<Assembled, StartError> {
         let Beginning { storage, frozen, base, realm, observers: also, .. } = beginning;
         let (base, observed) = base.map(|base| (base.context, base.objects)).unzip();
         let fairness = self.seats.is_some();
@@ -159,8 +180,7 @@ impl ApiConfig {
             also.iter().for_each(|also| also(objects, key, event));
         };
         let known = Known { objects: frozen, observed };
-        let opened = Objects::open_measured(storage, known, series, Box::new(observer)).await;
-        let objects = opened.map_err(|error| error.to_string())?;
+        let objects = Objects::open_measured(storage, known, series, Box::new(observer)).await?;
         let _ = loaded_objects.set(Arc::downgrade(&objects));
         match base {
             Some(base) => self.share(&base, &objects, &registry, &admission),
@@ -202,17 +222,17 @@ impl ApiConfig {
     }
 
     /// Creates the objects that a new store lacks.
-    async fn create_missing(&self, Assembled { context, controllers }: &Assembled) -> Result<(), String> {
+    async fn create_missing(&self, Assembled { context, controllers }: &Assembled) -> Result<(), StartError> {
         let image = self.is_as_recorded().then(|| {
             let aggregation = controllers.aggregates() && !self.has_manifests;
             Image::of(self.gates.release(), context.flow.is_some(), aggregation)
         });
         // no client learns of a write before the start has ended, and one sync is faster than one for each write
-        context.objects.store().defer_sync().await.map_err(|error| error.to_string())?;
+        context.objects.store().defer_sync().await?;
         while let Err(status) = verbs::bootstrap(context, self.control_plane.as_ref(), image.as_ref()).await {
             let store = context.objects.store();
             if !store.is_shared() || store.health().is_ok() {
-                return Err(status.message.clone());
+                return Err(status.into());
             }
             // the store may become writable again
             tokio::time::sleep(limits::LEASE_RETRY).await;
@@ -227,15 +247,12 @@ impl ApiConfig {
     }
 
     /// Completes what an earlier run has begun.
-    async fn complete(&self, context: &Arc<Context>) -> Result<(), String> {
+    async fn complete(&self, context: &Arc<Context>) -> Result<()> {
         verbs::establish_all(context).await;
         if !context.objects.store().is_shared() {
             // no request is served yet, so no Service is being written
-            let repaired = context
-                .allocation
-                .repair(context.as_ref(), &mut UnownedReservations::default(), Unowned::ReleasedNow)
-                .await;
-            repaired.map_err(|status| status.message.clone())?;
+            let mut suspects = UnownedReservations::default();
+            context.allocation.repair(context.as_ref(), &mut suspects, Unowned::ReleasedNow).await?;
         }
         Ok(())
     }

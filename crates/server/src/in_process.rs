@@ -8,13 +8,14 @@ use access::admission::PolicyExpression;
 use access::authentication::ClientCertificate;
 use base::request::User;
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use futures_util::future::BoxFuture;
-use machinery::{Status, Text, Value, url::encode_path};
+use machinery::{Result, Text, Value, url::encode_path};
 use objects::Storage;
 use resource::{Document, Resource, Version};
 use tokio::sync::watch;
 
-use crate::assembly::{ApiConfig, Beginning, Outgoing};
+use crate::assembly::{ApiConfig, Beginning, Outgoing, StartError};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, RequestBody};
 use crate::verbs::{self, Provenance, StandIn};
@@ -42,10 +43,10 @@ impl InProcess {
     ///
     /// The futures are boxed here for the reason that [`crate::Server::start`] gives.
     pub fn start(storage: Storage, config: InProcessConfig) -> BoxFuture<'static, Result<InProcess, String>> {
-        Box::pin(Self::start_on(storage, config))
+        Box::pin(Self::start_on(storage, config).map_err(|why| why.to_string()))
     }
 
-    async fn start_on(storage: Storage, config: InProcessConfig) -> Result<InProcess, String> {
+    async fn start_on(storage: Storage, config: InProcessConfig) -> Result<InProcess, StartError> {
         let health = Arc::new(Health::new(storage.store.clone()));
         let door = Door::new(health.clone());
         let stop = watch::Sender::new(false);
@@ -89,6 +90,12 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// Maps a kind in its first served version.
+    fn first(resource: &Arc<Resource>) -> Option<Mapping> {
+        let version = resource.served_versions().next()?.clone();
+        Some(Mapping { resource: resource.clone(), version })
+    }
+
     pub fn is_namespaced(&self) -> bool {
         self.resource.namespaced
     }
@@ -153,11 +160,7 @@ impl LocalApi {
     pub fn mappings(&self) -> Vec<Mapping> {
         let snapshot = self.door.edge().map(|edge| edge.context.registry.snapshot());
         let resources = snapshot.iter().flat_map(|snapshot| snapshot.values());
-        let first = |resource: &Arc<Resource>| {
-            let version = resource.versions.iter().find(|version| resource.served(&version.name).is_some())?;
-            Some(Mapping { resource: resource.clone(), version: version.clone() })
-        };
-        resources.filter_map(first).collect()
+        resources.filter_map(Mapping::first).collect()
     }
 }
 
@@ -183,9 +186,7 @@ impl InProcess {
                 || resource.kind.to_lowercase() == name
                 || resource.short_names.iter().any(|short| *short == name)
         };
-        let resource = snapshot.values().find(is_named)?;
-        let version = resource.versions.iter().find(|version| resource.served(&version.name).is_some())?;
-        Some(Mapping { resource: resource.clone(), version: version.clone() })
+        Mapping::first(snapshot.values().find(is_named)?)
     }
 
     /// Stores an object as an earlier server might have written it: without validation and admission, and with its
@@ -195,7 +196,7 @@ impl InProcess {
         mapping: &'a Mapping,
         namespace: &'a str,
         object: &'a Value,
-    ) -> BoxFuture<'a, Result<u64, Status>> {
+    ) -> BoxFuture<'a, Result<u64>> {
         let Mapping { resource, version } = mapping;
         Box::pin(async move {
             verbs::deposit(&self.edge.context, resource, version, &mapping.path(namespace, ""), object).await
@@ -210,7 +211,7 @@ impl InProcess {
         namespace: &'a str,
         object: &'a Value,
         origin: Provenance,
-    ) -> BoxFuture<'a, Result<StandIn, Status>> {
+    ) -> BoxFuture<'a, Result<StandIn>> {
         let Mapping { resource, version } = mapping;
         let path = mapping.path(namespace, "");
         Box::pin(async move { verbs::stand_in(&self.edge.context, resource, version, &path, object, origin).await })

@@ -45,6 +45,7 @@ pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Egress, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
 use bytes::Bytes;
+use futures_util::TryFutureExt as _;
 use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
 pub use kinds::{CustomForm, RuntimeConfig, upstream_storage};
@@ -63,7 +64,7 @@ pub use self::http::{
 pub use self::in_process::{Caller, InProcess, InProcessConfig, LocalApi, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 pub use assembly::ApiConfig;
-use assembly::{Beginning, Outgoing};
+use assembly::{Beginning, Outgoing, StartError};
 pub use controllers::{AbsentOwners, CertificateSigner, Controllers};
 pub use progress::{Progresses, names as progress_sets, read as read_progress, set as progress_set};
 use testing::Testing;
@@ -314,12 +315,12 @@ impl Server {
         socket: tokio::net::TcpListener,
         config: Config,
     ) -> BoxFuture<'static, Result<Server, String>> {
-        Box::pin(Self::start_on(storage, Some(socket), config))
+        Box::pin(Self::start_on(storage, Some(socket), config).map_err(reported))
     }
 
     /// As [`Server::start`], without a socket: all requests come from this process, see [`Server::call`].
     pub fn start_in_process(storage: Storage, config: Config) -> BoxFuture<'static, Result<Server, String>> {
-        Box::pin(Self::start_on(storage, None, config))
+        Box::pin(Self::start_on(storage, None, config).map_err(reported))
     }
 
     /// Handles a request of a user of this process, as if it had come over a connection. A response is always returned; its body may
@@ -337,7 +338,7 @@ impl Server {
         storage: Storage,
         socket: Option<tokio::net::TcpListener>,
         mut config: Config,
-    ) -> Result<Server, String> {
+    ) -> Result<Server, StartError> {
         config.tracing.as_ref().map(trace::start).transpose()?;
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
@@ -396,7 +397,7 @@ impl Server {
         // workspaces expire by the clock of `default`, where their objects are
         let begun = workspaces::start(workspaces, &edge, derived.leads(), stop.subscribe());
         let branches = clock::within(clock.clone(), begun).await?;
-        edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
+        edge.context.objects.store().sync().await?;
         door.serve_all(edge, branches);
         // no request waits for the first work of the controllers
         let candidate = clock::scoped(clock.as_ref(), || assembled.start(&api, &stop.subscribe()));
@@ -432,6 +433,14 @@ impl Server {
             let _ = tokio::time::timeout(limits::LEASE_RETRY, candidate).await;
         }
     }
+}
+
+/// The message of an error. The log gets its cause, which may be a path or an error of the operating system.
+fn reported(why: StartError) -> String {
+    if let Some(cause) = std::error::Error::source(&why) {
+        tracing::error!(cause, "the server cannot start");
+    }
+    why.to_string()
 }
 
 /// Records how long the disk takes.

@@ -1,7 +1,7 @@
 //! Duplicate and unknown fields of a body, in kube-apiserver's order and wording.
 
-use machinery::Status;
 use machinery::value::{KeyOrder, STRICT_ERRORS_MAX, key_order, quote};
+use machinery::{Result, Status};
 use schema::DefaultsTooLarge;
 use schema::shape::Keys;
 
@@ -63,7 +63,7 @@ impl Strict {
     }
 
     /// Rejects an object that defaults made too large, with the error of storing it.
-    pub fn check_size(&self) -> Result<(), Status> {
+    pub fn check_size(&self) -> Result<()> {
         self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
     }
 

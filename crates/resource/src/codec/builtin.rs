@@ -8,7 +8,7 @@ use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::types::message_name;
 use machinery::value::{Decoded, key_order};
-use machinery::{FieldError, FieldPath, Release, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Release, Result, Status, Text, Value};
 use objects::Key;
 use schema::shape;
 
@@ -33,7 +33,7 @@ impl Codec for BuiltInCodec {
         self.row.kind
     }
 
-    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value> {
         let Decoded { value: mut object, duplicates } = self.at.body_type().parse(document)?;
         if document.format == Format::Json && !duplicates.is_empty() {
             object = self.row_of(&object).joined(document.bytes());
@@ -97,12 +97,7 @@ impl Codec for BuiltInCodec {
         RawKind::BuiltIn
     }
 
-    fn normalize_applied(
-        &self,
-        object: &mut Value,
-        configuration: &Value,
-        _live: Option<&Value>,
-    ) -> Result<Uncoerced, Status> {
+    fn normalize_applied(&self, object: &mut Value, configuration: &Value, _live: Option<&Value>) -> Result<Uncoerced> {
         shape::convert_numbers(object, self.row.structure());
         self.read(object, &mut Strict::default()).map_err(|why| {
             let text = |key: &str| configuration.str_at(&["metadata", key]);
@@ -116,7 +111,7 @@ impl Codec for BuiltInCodec {
         Ok(Uncoerced::Same)
     }
 
-    fn check_admitted(&self, object: &Value, registry: &Registry) -> Result<(), Status> {
+    fn check_admitted(&self, object: &Value, registry: &Registry) -> Result<()> {
         let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
         if kind == self.row.kind && api_version == self.at.api_version() {
             return Ok(());
@@ -135,7 +130,7 @@ impl Codec for BuiltInCodec {
         })
     }
 
-    fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {
+    fn normalize_admitted(&self, object: &mut Value) -> Result<()> {
         self.read(object, &mut Strict::default()).map_err(Status::internal)
     }
 
@@ -249,7 +244,7 @@ impl BuiltInCodec {
     }
 
     /// Sets `apiVersion` and `kind` if the body omits them, and rejects a body of another type.
-    fn default_type(&self, object: &mut Value, document: &Document) -> Result<(), Status> {
+    fn default_type(&self, object: &mut Value, document: &Document) -> Result<()> {
         let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
         let expected = self.at.api_version();
         let other = !api_version.is_empty() && api_version != expected;

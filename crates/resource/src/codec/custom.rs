@@ -2,7 +2,7 @@
 
 use base::request::FieldValidation;
 use machinery::value::Decoded;
-use machinery::{FieldError, FieldPath, Map, Release, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Map, Release, Result, Status, Text, Value};
 use schema::apply::ConvertError;
 use schema::{Malformed, Prior};
 
@@ -37,7 +37,7 @@ impl Codec for CustomCodec {
         &self.at.resource.kind
     }
 
-    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value> {
         let Decoded { value: mut object, duplicates } = self.at.body_type().parse(document)?;
         self.check_type(&object, document, validation)?;
         let mut strict = Strict::of(duplicates);
@@ -68,7 +68,7 @@ impl Codec for CustomCodec {
         Ok(self.normalize(object, strict)?)
     }
 
-    fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<Uncoerced, Status> {
+    fn normalize_applied(&self, object: &mut Value, _: &Value, live: Option<&Value>) -> Result<Uncoerced> {
         self.clean_system_fields(object, live)?;
         let sent = live.map(|_| object.clone());
         self.coerce(object, Malformed::RefuseExceptNull).map_err(|why| Status::untyped(500, why))?;
@@ -78,14 +78,14 @@ impl Codec for CustomCodec {
         Ok(difference.unwrap_or(Uncoerced::Same))
     }
 
-    fn check_created(&self, object: &Value, _: &Registry) -> Result<(), Status> {
+    fn check_created(&self, object: &Value, _: &Registry) -> Result<()> {
         match object.get("metadata") {
             None | Some(Value::Object(_)) => Ok(()),
             Some(_) => Err(Status::internal("system metadata was not initialized")),
         }
     }
 
-    fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {
+    fn normalize_admitted(&self, object: &mut Value) -> Result<()> {
         // fields that clients cannot choose are not checked, since the write sets them
         let mut metadata = object.get("metadata").filter(|_| self.refuses_metadata()).cloned().unwrap_or_default();
         SYSTEM_FIELDS.iter().for_each(|name| drop(metadata.remove_at(&[name])));
@@ -124,7 +124,7 @@ fn not_strict(kind: &str, api_version: &str, why: &str) -> Status {
 }
 
 impl CustomCodec {
-    fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
+    fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<()> {
         if object.str_at(&["kind"]).is_empty() {
             let missing = |shown: &str| format!("Object 'Kind' is missing in '{shown}'");
             let (sent, body_type) = (String::from_utf8_lossy(document.bytes()), self.at.body_type());
@@ -146,7 +146,7 @@ impl CustomCodec {
     }
 
     /// Checks the type of an instance of a ThirdPartyResource, whose errors differ from those of custom resources.
-    fn check_third_party_type(&self, object: &Value) -> Result<(), Status> {
+    fn check_third_party_type(&self, object: &Value) -> Result<()> {
         let (group, version) = object.str_at(&["apiVersion"]).rsplit_once('/').unwrap_or_default();
         let Endpoint { resource, version: own } = &self.at;
         for (what, expected, got) in [
@@ -221,7 +221,7 @@ impl CustomCodec {
 
     /// Removes malformed values of system metadata from the result of an apply if the write resets them anyway; other
     /// malformed values are an error.
-    fn clean_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<(), Status> {
+    fn clean_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<()> {
         let Some(metadata) = object.get("metadata").and_then(Value::as_object) else { return Ok(()) };
         let malformed: Vec<(&str, String)> =
             SYSTEM_FIELDS.into_iter().filter_map(|name| Some((name, unreadable(name, metadata.get(name)?)?))).collect();
@@ -248,7 +248,7 @@ impl CustomCodec {
         schema.coerce_embedded(object, malformed, &mut vec![]).map_err(|why| why.to_string())
     }
 
-    fn default(&self, object: &mut Value) -> Result<(), Status> {
+    fn default(&self, object: &mut Value) -> Result<()> {
         let defaulted = self.at.version.program().schema.default(object);
         defaulted.map_err(|why| Status::untyped(500, why.to_string()))
     }

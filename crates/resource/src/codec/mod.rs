@@ -15,7 +15,7 @@ use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::protobuf::ProtobufError;
 use machinery::value::{Decoded, JsonProblem, quote};
-use machinery::{DecodeError, FieldError, Status, Text, Value};
+use machinery::{DecodeError, FieldError, Result, Status, Text, Value};
 use objects::Key;
 use schema::apply::ConvertError;
 use timestamps::Uncoerced;
@@ -70,7 +70,7 @@ pub trait Codec: Send + Sync {
 
     /// Decodes the body of a create or an update: checks its type, drops or rejects unknown and duplicate fields
     /// according to `validation`, and sets defaults.
-    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status>;
+    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value>;
 
     /// Decodes the result of a patch in place. `strict` holds the duplicate fields of the patch on entry, and all
     /// fields to be reported on return.
@@ -88,26 +88,21 @@ pub trait Codec: Send + Sync {
 
     /// Decodes and defaults the result of an apply to `live`. Returns what counts as changed even if the object stays
     /// equal, see [`timestamps`].
-    fn normalize_applied(
-        &self,
-        object: &mut Value,
-        configuration: &Value,
-        live: Option<&Value>,
-    ) -> Result<Uncoerced, Status>;
+    fn normalize_applied(&self, object: &mut Value, configuration: &Value, live: Option<&Value>) -> Result<Uncoerced>;
 
     /// Checks that mutating admission has kept the type of an object.
-    fn check_admitted(&self, _object: &Value, _registry: &Registry) -> Result<(), Status> {
+    fn check_admitted(&self, _object: &Value, _registry: &Registry) -> Result<()> {
         Ok(())
     }
 
     /// As [`Codec::check_admitted`], for an object that is being created.
-    fn check_created(&self, object: &Value, registry: &Registry) -> Result<(), Status> {
+    fn check_created(&self, object: &Value, registry: &Registry) -> Result<()> {
         self.check_admitted(object, registry)
     }
 
     /// Decodes and defaults an object that mutating admission has changed. Nulls and undeclared fields stay until the
     /// object is validated and stored.
-    fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status>;
+    fn normalize_admitted(&self, object: &mut Value) -> Result<()>;
 
     /// The object as audit events show it.
     fn audited<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
@@ -205,7 +200,7 @@ impl BodyType<'_> {
     }
 
     /// Parses a body after checking that `apiVersion` and `kind` are readable.
-    fn parse(&self, document: &Document) -> Result<Decoded, Status> {
+    fn parse(&self, document: &Document) -> Result<Decoded> {
         let decoded = document.decode_as(&self.api_version, self.kind);
         if let Err(DecodeError::Protobuf(error)) = &decoded
             && let ProtobufError::UnknownKind { api_version, kind } | ProtobufError::Object { api_version, kind, .. } =
@@ -228,7 +223,7 @@ impl BodyType<'_> {
     }
 
     /// Rejects a body of another version than that of the path.
-    fn check_version(&self, given: &str) -> Result<(), Status> {
+    fn check_version(&self, given: &str) -> Result<()> {
         let expected = &self.api_version;
         if given == expected {
             return Ok(());
@@ -248,7 +243,7 @@ fn report(
     validation: FieldValidation,
     warn: Warn<'_>,
     refuse: impl FnOnce(&str) -> Status,
-) -> Result<(), Status> {
+) -> Result<()> {
     match validation {
         // protobuf messages have no unknown fields to report
         _ if document.format == Format::Protobuf => {}

@@ -3,7 +3,7 @@
 use base::request::FieldValidation;
 use machinery::patch::RawKind;
 use machinery::value::{Decoded, decode_every};
-use machinery::{FieldError, Status, Text, Value};
+use machinery::{FieldError, Result, Status, Text, Value};
 use schema::shape;
 
 use super::timestamps::Uncoerced;
@@ -35,7 +35,7 @@ impl Codec for ScaleCodec {
         KIND
     }
 
-    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+    fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value> {
         match self {
             ScaleCodec::BuiltIn(kinds) => decode(kinds, document, validation, warn),
             ScaleCodec::Custom => decode_unregistered(document, validation, warn),
@@ -60,7 +60,7 @@ impl Codec for ScaleCodec {
         RawKind::BuiltIn
     }
 
-    fn normalize_applied(&self, _scale: &mut Value, _: &Value, _live: Option<&Value>) -> Result<Uncoerced, Status> {
+    fn normalize_applied(&self, _scale: &mut Value, _: &Value, _live: Option<&Value>) -> Result<Uncoerced> {
         Ok(Uncoerced::Same)
     }
 
@@ -68,7 +68,7 @@ impl Codec for ScaleCodec {
         Status::invalid("autoscaling", &submitted.kind, name, errors)
     }
 
-    fn normalize_admitted(&self, _scale: &mut Value) -> Result<(), Status> {
+    fn normalize_admitted(&self, _scale: &mut Value) -> Result<()> {
         Ok(())
     }
 }
@@ -84,7 +84,7 @@ fn decode(
     document: &Document,
     validation: FieldValidation,
     warn: Warn<'_>,
-) -> Result<Value, Status> {
+) -> Result<Value> {
     let body_type = BodyType { kind: KIND, api_version: Text::new_static(SCALE_VERSION) };
     let Decoded { value: mut scale, duplicates } = body_type.parse(document)?;
     if document.format == Format::Json && !duplicates.is_empty() {
@@ -104,7 +104,7 @@ fn decode(
     Ok(scale)
 }
 
-fn decode_unregistered(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+fn decode_unregistered(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value> {
     let unregistered =
         || Status::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"");
     let decoded = document.decode();

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use machinery::field::FieldPath;
 use machinery::patch::gotext;
-use machinery::{FieldError, Status, Text, Value};
+use machinery::{FieldError, Result, Status, Text, Value};
 use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeSchema, Versions};
 
 use super::{Strategy, Validity};
@@ -89,7 +89,7 @@ impl ScaleView {
     }
 
     /// The Scale of an object for changes, with `UNSET` for absent replicas.
-    pub fn editable(&self, old: &Value) -> Result<Value, Status> {
+    pub fn editable(&self, old: &Value) -> Result<Value> {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
         let mut scale = self.scale_of(old, paths, Some(replicas))?;
@@ -101,7 +101,7 @@ impl ScaleView {
     }
 
     /// The object with the replicas of a Scale and the field ownership that they have there.
-    pub fn merge(&self, scale: &Value, old: &Value) -> Result<Value, Status> {
+    pub fn merge(&self, scale: &Value, old: &Value) -> Result<Value> {
         let path = &self.paths(old)?.spec_replicas;
         let replicas = replicas_of(scale);
         if replicas == UNSET {
@@ -127,14 +127,14 @@ impl ScaleView {
 
     /// The Scale of an object as clients see it. A Scale without replicas may stand for an object without replicas,
     /// which [`ScaleView::check_readable`] refuses.
-    pub fn of(&self, object: &Value) -> Result<Value, Status> {
+    pub fn of(&self, object: &Value) -> Result<Value> {
         let paths = self.paths(object)?;
         let replicas = integer(object, &paths.spec_replicas)?;
         self.scale_of(object, paths, replicas)
     }
 
     /// Rejects reads of an object without replicas.
-    pub fn check_readable(&self, object: &Value) -> Result<(), Status> {
+    pub fn check_readable(&self, object: &Value) -> Result<()> {
         let path = &self.paths(object)?.spec_replicas;
         self.of(object)?;
         match integer(object, path)? {
@@ -146,7 +146,7 @@ impl ScaleView {
     /// As in kube-apiserver, an apply that changes a custom resource fails, since a Scale cannot be converted to a
     /// version of the resource. Conflicts are still reported, and applying equal values shares their ownership. One to
     /// a built-in kind fails if the replicas are no whole number.
-    pub fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
+    pub fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<()> {
         const REPLICAS: [&str; 2] = ["spec", "replicas"];
         let why = match configuration.at(&REPLICAS) {
             _ if self.at.resource.is_custom() && applied.at(&REPLICAS) != live.at(&REPLICAS) => UNCONVERTIBLE,
@@ -160,7 +160,7 @@ impl ScaleView {
     }
 
     /// Checks whether a configuration can be applied to what [`ScaleView::editable`] returned.
-    pub fn check_apply(&self, configuration: &Value, live: &Value) -> Result<(), Status> {
+    pub fn check_apply(&self, configuration: &Value, live: &Value) -> Result<()> {
         let is_scale =
             configuration.str_at(&["apiVersion"]) == SCALE_VERSION && configuration.str_at(&["kind"]) == "Scale";
         if !is_scale || !self.at.resource.is_custom() || live.at(&MANAGED_FIELDS).is_some() {
@@ -170,11 +170,11 @@ impl ScaleView {
         Err(Status::untyped(500, format!("failed to create manager for existing fields: {live}")))
     }
 
-    fn paths(&self, object: &Value) -> Result<&ScalePaths, Status> {
+    fn paths(&self, object: &Value) -> Result<&ScalePaths> {
         paths(&self.at, object)
     }
 
-    fn scale_of(&self, object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value, Status> {
+    fn scale_of(&self, object: &Value, paths: &ScalePaths, replicas: Option<i64>) -> Result<Value> {
         let mut scale = Value::object();
         set_scale_type(&mut scale);
         for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -193,7 +193,7 @@ impl ScaleView {
     }
 
     /// The selector of the Pods as text. In built-in kinds, it is a LabelSelector or a map of labels.
-    fn selector(&self, object: &Value, path: Option<&Text>) -> Result<Text, Status> {
+    fn selector(&self, object: &Value, path: Option<&Text>) -> Result<Text> {
         let Some(path) = path else { return Ok(Text::default()) };
         match nested(object, path)? {
             None => Ok(Text::default()),
@@ -204,7 +204,7 @@ impl ScaleView {
     }
 }
 
-fn paths<'a>(at: &'a Endpoint, object: &Value) -> Result<&'a ScalePaths, Status> {
+fn paths<'a>(at: &'a Endpoint, object: &Value) -> Result<&'a ScalePaths> {
     at.version.scale.as_ref().ok_or_else(|| at.resource.not_found(object.str_at(&["metadata", "name"])))
 }
 
@@ -218,7 +218,7 @@ fn segments(path: &str) -> Vec<&str> {
 
 /// The value at a path, as Go's `NestedFieldNoCopy` returns it: a null on the path means that the value is absent, and
 /// any other value on the path that is not an object is an error.
-fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Status> {
+fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>> {
     let names = segments(path);
     let mut value = object;
     for (i, name) in names.iter().enumerate() {
@@ -242,7 +242,7 @@ fn accessor_error(path: &str, value: &Value, expected: &str) -> Status {
     Status::untyped(500, format!("{path} accessor error: {shown} is of the type {kind}, expected {expected}"))
 }
 
-fn integer(object: &Value, path: &str) -> Result<Option<i64>, Status> {
+fn integer(object: &Value, path: &str) -> Result<Option<i64>> {
     match nested(object, path)? {
         None => Ok(None),
         Some(Value::Int(i)) => Ok(Some(*i)),

@@ -25,16 +25,7 @@ pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     if let Some(protocol) = remove_hop_by_hop(headers) {
         set_upgrade(headers, protocol);
     }
-    let is_user_header = |name: &HeaderName| {
-        let name = name.as_str();
-        [USER.as_str(), UID.as_str(), GROUP.as_str()].contains(&name)
-            || name.starts_with(EXTRA)
-            || name.starts_with("impersonate-")
-    };
-    let given: Vec<HeaderName> = headers.keys().filter(|name| is_user_header(name)).cloned().collect();
-    given.iter().for_each(|name| drop(headers.remove(name)));
-    headers.remove(AUTHORIZATION);
-    remove_token_protocol(headers);
+    remove_claims(headers);
     let mut add = |name: &HeaderName, text: &str| {
         let value = HeaderValue::from_bytes(text.as_bytes());
         let value = value.map_err(|_| format!("net/http: invalid header field value for \"{name}\""))?;
@@ -53,6 +44,19 @@ pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
         values.iter().try_for_each(|value| add(&name, value))?;
     }
     Ok(())
+}
+
+/// Removes the headers with which a client says who it is, or who it wants to be.
+fn remove_claims(headers: &mut HeaderMap) {
+    let is_user_header = |name: &HeaderName| {
+        [USER, UID, GROUP].contains(name)
+            || name.as_str().starts_with(EXTRA)
+            || name.as_str().starts_with("impersonate-")
+    };
+    let given: Vec<HeaderName> = headers.keys().filter(|name| is_user_header(name)).cloned().collect();
+    given.iter().for_each(|name| drop(headers.remove(name)));
+    headers.remove(AUTHORIZATION);
+    remove_token_protocol(headers);
 }
 
 /// Removes the WebSocket subprotocol that carries a bearer token.

@@ -8,7 +8,7 @@ use kinds::core::services::addresses::{allocates_addresses, keeps_addresses};
 use kinds::core::services::is_external_name;
 use kinds::ip::{self, Family};
 use machinery::status::Reason;
-use machinery::{FieldError, FieldPath, Status, Text, Value, json};
+use machinery::{FieldError, FieldPath, Result, Status, Text, Value, json};
 use objects::{Collection, Objects};
 use schema::definition::is_condition_true;
 
@@ -64,7 +64,7 @@ impl Allocation {
         service: &mut Value,
         old: Option<&Value>,
         reservation: &mut Reservation,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let Some(spec) = service.get("spec") else { return Ok(()) };
         let Some(old) = old.filter(|old| !is_external_name(old) && !of_any(old)) else {
             return if allocates_addresses(spec) {
@@ -97,7 +97,7 @@ impl Allocation {
         server: &dyn AddressObjects,
         service: &mut Value,
         reservation: &mut Reservation,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let spec = service.get("spec").cloned().unwrap_or_default();
         let mut all = texts(&spec, "clusterIPs");
         let families = texts(&spec, "ipFamilies");
@@ -251,7 +251,9 @@ enum Refusal {
 
 /// The refusal for an IPAddress that could not be written.
 fn unwritten(what: &str, status: Status) -> Refusal {
-    let why = status.message.strip_prefix("Internal error occurred: ").unwrap_or(&status.message);
+    let details = status.details.as_ref().filter(|_| status.reason == Reason::InternalError);
+    // the cause of an internal error is its message without the words that introduce it
+    let why = details.and_then(|details| details.causes.first()).map_or(&status.message, |cause| &cause.message);
     Refusal::Unwritten(format!("{what}: {why}"), status.cause.clone())
 }
 
@@ -298,9 +300,9 @@ async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -
 }
 
 /// Reserves an address that a stored Service uses.
-pub(super) async fn restore(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), String> {
+pub(super) async fn restore(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<()> {
     match create(server, address, service).await {
         Ok(()) | Err(Failure::Taken | Failure::Full) => Ok(()),
-        Err(Failure::Store(status)) => Err(status.message.clone()),
+        Err(Failure::Store(status)) => Err(status),
     }
 }

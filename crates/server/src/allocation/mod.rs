@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kinds::core::services;
-use machinery::{FieldError, Release, Status, Value};
+use machinery::{FieldError, Release, Result, Status, Value};
 use objects::{Objects, Stored};
 
 pub use addresses::RESOURCE as ADDRESSES;
@@ -36,9 +36,9 @@ pub struct Allocation {
 pub trait AddressObjects: Sync {
     fn objects(&self) -> &Arc<Objects>;
     /// Creates an IPAddress; the reason of the error is `AlreadyExists` if the address is reserved.
-    fn create(&self, address: Value) -> BoxFuture<'_, Result<(), Status>>;
+    fn create(&self, address: Value) -> BoxFuture<'_, Result<()>>;
     /// Deletes an IPAddress unless it has changed meanwhile.
-    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<(), Status>>;
+    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<()>>;
 }
 
 /// The values that are reserved for a Service that is about to be written, and those that it releases once it is.
@@ -92,7 +92,7 @@ impl Allocation {
         old: Option<&Value>,
         dry_run: bool,
         release: Release,
-    ) -> Result<Reservation, Status> {
+    ) -> Result<Reservation> {
         let old_spec = old.and_then(|old| old.get("spec"));
         if service.get("spec").is_none() {
             service.set_at(&["spec"], Value::object());
@@ -119,7 +119,7 @@ impl Allocation {
         service: &mut Value,
         old: Option<&Value>,
         reservation: &mut Reservation,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         self.allocate_addresses(server, service, old, reservation).await?;
         self.allocate_ports(server.objects(), service, old, reservation).await
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use kinds::core::services::{needs_health_check, node_ports};
-use machinery::{FieldError, FieldPath, Status, Value};
+use machinery::{FieldError, FieldPath, Result, Status, Value};
 
 use super::invalid;
 use super::pool::{Pool, ports_of};
@@ -44,19 +44,19 @@ fn set_node_port(service: &mut Value, index: usize, port: i64) {
     }
 }
 
-fn take_any(pool: &mut Pool) -> Result<i64, Status> {
+fn take_any(pool: &mut Pool) -> Result<i64> {
     pool.take_any().map_err(|why| Status::internal(format!("failed to allocate a nodePort: {why}")))
 }
 
 /// Takes the node port that the port at `index` requests.
-fn take_requested(pool: &mut Pool, service: &Value, index: usize, requested: i64) -> Result<i64, Status> {
+fn take_requested(pool: &mut Pool, service: &Value, index: usize, requested: i64) -> Result<i64> {
     pool.take(requested).map(|()| requested).map_err(|why| {
         let path = FieldPath::new("spec").child("ports").index(index).child("nodePort");
         invalid(service, &[FieldError::invalid(&path, &Value::Int(requested), why)])
     })
 }
 
-fn take_health_port(service: &mut Value, pool: &mut Pool) -> Result<(), Status> {
+fn take_health_port(service: &mut Value, pool: &mut Pool) -> Result<()> {
     let path = ["spec", "healthCheckNodePort"];
     match service.at(&path).and_then(Value::as_int) {
         Some(port) => pool.take(port).map_err(|why| {
@@ -73,7 +73,7 @@ fn take_health_port(service: &mut Value, pool: &mut Pool) -> Result<(), Status> 
 }
 
 /// Allocates node ports for a new Service. Ports with the same number (of different protocols) share one node port.
-pub(super) fn create(service: &mut Value, pool: &mut Pool) -> Result<(), Status> {
+pub(super) fn create(service: &mut Value, pool: &mut Pool) -> Result<()> {
     let spec = service.get("spec").cloned().unwrap_or_default();
     let ports = if has_node_ports(&spec) { service_ports(&spec) } else { vec![] };
     // the first request for each port
@@ -110,7 +110,7 @@ pub(super) fn create(service: &mut Value, pool: &mut Pool) -> Result<(), Status>
 }
 
 /// Allocates node ports for an updated Service, and returns those of the old one that it no longer uses.
-pub(super) fn update(service: &mut Value, old: &Value, pool: &mut Pool) -> Result<Vec<u16>, Status> {
+pub(super) fn update(service: &mut Value, old: &Value, pool: &mut Pool) -> Result<Vec<u16>> {
     let spec = service.get("spec").cloned().unwrap_or_default();
     let ports = if has_node_ports(&spec) { service_ports(&spec) } else { vec![] };
     // those that the Service has already, and those that it is given

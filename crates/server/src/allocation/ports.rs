@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 use objects::{Encoded, Key, Objects, Stored};
 use store::Refused;
 
@@ -66,8 +66,8 @@ impl Allocation {
     pub(super) async fn change_ports<T>(
         &self,
         objects: &Arc<Objects>,
-        mut work: impl FnMut(&mut Pool) -> Result<T, Status>,
-    ) -> Result<T, Status> {
+        mut work: impl FnMut(&mut Pool) -> Result<T>,
+    ) -> Result<T> {
         let key = key();
         let collection = objects.collection(&key.group, &key.plural);
         for _ in 0..limits::WRITE_RETRIES {
@@ -104,7 +104,7 @@ impl Allocation {
         service: &mut Value,
         old: Option<&Value>,
         reservation: &mut Reservation,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let spec = service.get("spec").cloned().unwrap_or_default();
         if !has_node_ports(&spec) && !old.is_some_and(has_node_ports) {
             return Ok(());
@@ -129,7 +129,7 @@ impl Allocation {
         Ok(())
     }
 
-    pub(super) async fn release_ports(&self, objects: &Arc<Objects>, ports: &[u16]) -> Result<(), Status> {
+    pub(super) async fn release_ports(&self, objects: &Arc<Objects>, ports: &[u16]) -> Result<()> {
         let release = |pool: &mut Pool| {
             ports.iter().for_each(|port| pool.remove(*port));
             Ok(())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use objects::Objects;
 
 use super::pool::{self, Pool};
@@ -35,14 +35,14 @@ impl Allocation {
         server: &dyn AddressObjects,
         suspects: &mut UnownedReservations,
         release: Unowned,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let services = super::services(server.objects());
         let specs = || services.iter().filter_map(|service| Some((service, service.get("spec")?)));
         let owners: BTreeMap<IpAddr, &Value> =
             specs().flat_map(|(service, spec)| addresses::of(spec).into_iter().map(move |ip| (ip, service))).collect();
         let reserved = reserved(server.objects());
         for (address, service) in owners.iter().filter(|(ip, _)| self.ranges.holds(**ip) && !reserved.contains(*ip)) {
-            addresses::restore(server, *address, service).await.map_err(Status::internal)?;
+            addresses::restore(server, *address, service).await?;
         }
         let unowned: BTreeSet<IpAddr> = reserved.into_iter().filter(|address| !owners.contains_key(address)).collect();
         let leaked =
@@ -63,7 +63,7 @@ impl Allocation {
         known: &BTreeSet<u16>,
         suspects: &BTreeSet<u16>,
         release: Unowned,
-    ) -> Result<BTreeSet<u16>, Status> {
+    ) -> Result<BTreeSet<u16>> {
         let first = *self.ranges.ports().start();
         let work = |pool: &mut Pool| {
             let ports = (first..).zip(pool.taken.clone()).filter(|(_, taken)| *taken).map(|(port, _)| port);

@@ -8,13 +8,13 @@ use std::time::Duration;
 use access::authorization::GROUP;
 use base::task;
 use machinery::selector::LabelSelector;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use objects::{Event, Key, Stored};
 use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, PatchKind};
+use crate::verbs::{Context, PatchKind};
 
 const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
 const MANAGER: &str = "clusterrole-aggregation-controller";
@@ -38,7 +38,7 @@ impl Reconciler for RoleAggregation {
     }
 }
 
-async fn aggregate_all(context: &Context) -> Result<(), Status> {
+async fn aggregate_all(context: &Context) -> Result<()> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();
     for stored in root.values().filter(|stored| stored.body.has("aggregationRule", "clusterRoleSelectors")) {
@@ -60,10 +60,8 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
         if !rules.is_empty() {
             applied.set_at(&["rules"], Value::Array(rules));
         }
-        let path = format!("{}?fieldManager={MANAGER}&force=true", verbs::path_of(&resource, "", name));
-        let request = context.controller_request(USER, &resource, &http::Method::PATCH, &path);
-        let document = Document::new(applied.to_json(), Format::Yaml);
-        verbs::patch(context, &request, PatchKind::Apply, &document).await?;
+        let own = context.own_as(USER, &resource, "", name).with_query(format!("fieldManager={MANAGER}&force=true"));
+        own.patch(PatchKind::Apply, &applied).await?;
     }
     Ok(())
 }

@@ -8,13 +8,13 @@ use base::clock;
 use base::metrics::{KindSeries, METRICS};
 use futures_util::{StreamExt as _, stream};
 use kinds::{API_SERVICES, REGISTRATION_GROUP};
-use machinery::{Status, Text};
+use machinery::{Result, Text};
 use schema::definition::{has_condition, replace_condition};
 use tokio::sync::watch;
 
 use crate::aggregation::{Condition, Remote};
 use crate::limits;
-use crate::verbs::{self, Context, Subresource};
+use crate::verbs::{Context, Subresource};
 
 /// Checks all aggregated API servers until `stop` becomes true: when one is added or its address changes, and every
 /// [`limits::REMOTE_AVAILABILITY`], more often while one is unavailable.
@@ -73,15 +73,18 @@ async fn check(context: &Context, remote: Arc<Remote>) -> bool {
 }
 
 /// Writes the condition of an APIService if it has changed.
-pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
+pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<()> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let Some(stored) = resource.collection.get(name) else { return Ok(()) };
     let wanted = found.to_value();
     if has_condition(&stored.body.to_managed_value(0), &wanted) {
         return Ok(());
     }
-    verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::Status, |object| {
-        replace_condition(object, wanted.clone(), &clock::now_rfc3339());
-    })
-    .await
+    context
+        .own(&resource, "", name)
+        .through(Subresource::Status)
+        .change(|object| {
+            replace_condition(object, wanted.clone(), &clock::now_rfc3339());
+        })
+        .await
 }

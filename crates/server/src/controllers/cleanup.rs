@@ -11,7 +11,7 @@ use base::clock;
 use kinds::defined_by;
 use machinery::Text;
 use objects::{Event, EventKind, Key};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -95,10 +95,6 @@ impl Cleanup {
     pub fn new(namespaces: bool) -> Cleanup {
         Cleanup { namespaces, state: Mutex::default() }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
 }
 
 impl Reconciler for Cleanup {
@@ -106,7 +102,7 @@ impl Reconciler for Cleanup {
     type Memory = Deletions;
 
     fn observe(&self, key: &Key, event: &Event) -> bool {
-        self.state().observe(key, event)
+        self.state.lock().observe(key, event)
     }
 
     async fn reconcile(
@@ -116,7 +112,7 @@ impl Reconciler for Cleanup {
         known: &mut Deletions,
     ) -> Option<Duration> {
         let (namespaces, definitions_changed) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if !std::mem::replace(&mut known.begun, true) {
                 state.changed_namespaces = state.namespaces.clone();
                 state.definitions_changed = true;

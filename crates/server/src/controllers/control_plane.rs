@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machinery::Status;
+use machinery::Result;
 use tokio::sync::watch;
 
 use crate::limits;
@@ -23,7 +23,7 @@ pub async fn keep_control_plane(context: Arc<Context>, plane: ControlPlane, mut 
     }
 }
 
-async fn check(context: &Context, plane: &ControlPlane, checks: u32) -> Result<(), Status> {
+async fn check(context: &Context, plane: &ControlPlane, checks: u32) -> Result<()> {
     if checks == 0 {
         // after a restart, the server may have another address
         return control_plane::take_over(context, plane).await;

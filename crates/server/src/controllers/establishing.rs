@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinds::defined_by;
-use machinery::{Status, Text};
+use machinery::{Result, Text};
 use objects::{Event, EventKind, Key};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use resource::builtin::DEFINITION_GROUP;
 use tokio::sync::watch;
 
@@ -39,12 +39,6 @@ pub struct Establishing {
     pending: Mutex<Changes>,
 }
 
-impl Establishing {
-    fn pending(&self) -> MutexGuard<'_, Changes> {
-        self.pending.lock()
-    }
-}
-
 impl Reconciler for Establishing {
     const NAME: &'static str = "establishing";
     type Memory = ();
@@ -57,21 +51,21 @@ impl Reconciler for Establishing {
             EventKind::Modified => (plural, DefinitionChange::Modified),
             EventKind::Deleted => (plural, DefinitionChange::Deleted),
         };
-        self.pending().insert((group, plural), change);
+        self.pending.lock().insert((group, plural), change);
         true
     }
 
     async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
         let mut failed = Changes::new();
         loop {
-            let Some(((group, plural), change)) = self.pending().pop_first() else { break };
+            let Some(((group, plural), change)) = self.pending.lock().pop_first() else { break };
             if let Err(status) = establish(context, &group, &plural, change).await {
                 tracing::warn!(%group, %plural, error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
                 failed.insert((group, plural), change);
             }
         }
         let again = (!failed.is_empty()).then_some(limits::CONTROLLER_RETRY);
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         // a change that was observed meanwhile is newer and takes precedence
         for (place, change) in failed {
             pending.entry(place).or_insert(change);
@@ -80,7 +74,7 @@ impl Reconciler for Establishing {
     }
 }
 
-async fn establish(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<(), Status> {
+async fn establish(context: &Context, group: &str, plural: &str, change: DefinitionChange) -> Result<()> {
     let is_established = || context.registry.get(group, plural).is_some_and(|served| served.names_accepted);
     match change {
         DefinitionChange::Added if is_established() => Ok(()),

@@ -10,12 +10,12 @@ use base::clock;
 use futures_util::future::join_all;
 use machinery::{Text, Value, json};
 use objects::{Event, EventKind, Key};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document};
+use crate::verbs::Context;
 
 const USER: &str = "kube-apiserver";
 
@@ -68,13 +68,13 @@ impl Reconciler for EventExpiry {
         }
         let live = change.kind != EventKind::Deleted;
         let written = live.then(|| written(&change.object.body.to_value(0)).unwrap_or_else(clock::now_seconds));
-        self.lock().set(&key.path, written.map(|written| written.saturating_add(self.seconds)));
+        self.state.lock().set(&key.path, written.map(|written| written.saturating_add(self.seconds)));
         true
     }
 
     async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
         let now = clock::now_seconds();
-        let (expired, next) = self.lock().expired(now, limits::GARBAGE_PARALLEL);
+        let (expired, next) = self.state.lock().expired(now, limits::GARBAGE_PARALLEL);
         join_all(expired.iter().map(|path| self.delete(context, path, now))).await;
         let left = u64::try_from(next? - now).unwrap_or(0);
         // at most a minute, since the clock may be set
@@ -88,24 +88,17 @@ impl EventExpiry {
         EventExpiry { seconds, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Expiring> {
-        self.state.lock()
-    }
-
     async fn delete(&self, context: &Context, path: &Text, now: i64) {
         let Some(resource) = context.registry.get("", "events") else { return };
-        let Some(stored) = resource.collection.get(path) else { return self.lock().set(path, None) };
-        let version = stored.revision.to_string();
-        let options = json!({"preconditions": {"resourceVersion": version}});
-        let place = verbs::path_of(&resource, &stored.meta.namespace, &stored.meta.name);
-        let request = context.controller_request(USER, &resource, &http::Method::DELETE, &place);
-        let document = Document::json(&options);
-        if let Err(status) = verbs::delete(context, &request, Some(&document)).await {
+        let Some(stored) = resource.collection.get(path) else { return self.state.lock().set(path, None) };
+        let options = json!({"preconditions": {"resourceVersion": (stored.revision.to_string())}});
+        let own = context.own_as(USER, &resource, &stored.meta.namespace, &stored.meta.name);
+        if let Err(status) = own.delete(&options).await {
             tracing::debug!(event = %path, error = %status, "an expired Event cannot be deleted; will retry");
-            self.lock().set(path, Some(now + 1));
+            self.state.lock().set(path, Some(now + 1));
         } else if stored.meta.finalizers {
             // it is marked, and deleted when its last finalizer is removed
-            self.lock().set(path, None);
+            self.state.lock().set(path, None);
         }
     }
 }

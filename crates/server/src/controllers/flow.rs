@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock;
 use kinds::FLOW_GROUP;
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use objects::{Event, Key};
 use resource::Resource;
 use schema::definition::has_condition;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, Kept, PatchKind, Subresource};
+use crate::verbs::{self, Context, Kept, PatchKind, Subresource};
 
 const DANGLING: &str = "Dangling";
 /// The field manager of the conditions.
@@ -58,7 +58,7 @@ impl Reconciler for FlowController {
 }
 
 /// Writes the `Dangling` condition of every FlowSchema for which it has changed.
-async fn report_dangling(context: &Context) -> Result<(), Status> {
+async fn report_dangling(context: &Context) -> Result<()> {
     let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
     let (Some(schemas), Some(levels)) =
         (context.registry.get(FLOW_GROUP, schemas), context.registry.get(FLOW_GROUP, levels))
@@ -79,20 +79,16 @@ async fn report_dangling(context: &Context) -> Result<(), Status> {
 }
 
 /// Applies a condition to the status of a schema.
-async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<(), Status> {
+async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut condition: Value) -> Result<()> {
     condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
     let applied = json!({
         "apiVersion": (schemas.api_version(schemas.storage_version())), "kind": (schemas.kind.clone()),
         "metadata": {"name": name}, "status": {"conditions": [condition]}
     });
-    let path = format!("{}/status?fieldManager={CONSUMER}&force=true", verbs::path_of(schemas, "", name));
-    let request = context.server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
-    let document = Document::new(applied.to_json(), Format::Yaml);
-    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // server-side apply does not create an object through its status
-        Err(status) if status.reason == Reason::NotFound => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own(schemas, "", name).through(Subresource::Status);
+    let own = own.with_query(format!("fieldManager={CONSUMER}&force=true"));
+    // server-side apply does not create an object through its status
+    verbs::tolerating(&[Reason::NotFound], own.patch(PatchKind::Apply, &applied).await)
 }
 
 /// The `Dangling` condition of a FlowSchema that names this priority level, without its time.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::clock;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 use objects::{Scope, Stored};
 use resource::Resource;
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::ControllerManager;
 use crate::limits;
-use crate::verbs::{self, Context, Document};
+use crate::verbs::{self, Context};
 
 const USER: &str = "system:serviceaccount:kube-system:pintle-controllers";
 const GROUP: &str = "coordination.k8s.io";
@@ -281,7 +281,7 @@ impl Candidate {
     }
 
     /// Writes a holder into the Lease. Fails if the Lease has changed since `found` was read.
-    async fn write(&self, holder: &str, found: Option<StoredLease>) -> Result<(), Status> {
+    async fn write(&self, holder: &str, found: Option<StoredLease>) -> Result<()> {
         let Some(resource) = self.resource() else { return Err(Status::no_such_resource()) };
         let now = machinery::time::rfc3339_micro(clock::now_micros());
         let is_taken = !holder.is_empty() && found.as_ref().is_some_and(|found| found.holder() != holder);
@@ -298,20 +298,10 @@ impl Candidate {
                 "leaseTransitions": (Value::Int(transitions + i64::from(is_taken)))
             }
         });
-        let (method, name) = match &found {
-            None => (http::Method::POST, ""),
-            Some(found) => {
-                lease.set_at(&["metadata", "resourceVersion"], Value::from(found.version.to_string()));
-                (http::Method::PUT, self.name.as_str())
-            }
-        };
-        let path = verbs::path_of(&resource, NAMESPACE, name);
-        let request = self.context.controller_request(USER, &resource, &method, &path);
-        let document = Document::json(&lease);
-        match found {
-            None => verbs::create(&self.context, &request, &document).await.map(drop),
-            Some(_) => verbs::update(&self.context, &request, &document).await.map(drop),
-        }
+        let own = self.context.own_as(USER, &resource, NAMESPACE, &self.name);
+        let Some(found) = found else { return own.create(&lease).await };
+        lease.set_at(&["metadata", "resourceVersion"], Value::from(found.version.to_string()));
+        own.update(&lease).await
     }
 }
 

@@ -12,7 +12,7 @@ use base::clock;
 use kinds::{MIGRATION_GROUP, MIGRATIONS, defined_by};
 use machinery::priority::kube_aware;
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 use objects::{Event, Key, Stored};
 use resource::{Resource, Version};
 use schema::definition::{find_condition, is_condition_true};
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
+use crate::verbs::{self, Context, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
 const MANAGER: &str = "storage-version-migrator-controller";
@@ -73,8 +73,7 @@ struct Target {
 fn target(context: &Context, migration: &Value) -> Option<Target> {
     let part = |name: &str| migration.str_at(&["spec", "resource", name]);
     let resource = context.registry.get(part("group"), part("resource")).filter(|resource| resource.established)?;
-    let served = resource.versions.iter().filter(|version| version.served);
-    let best = served.min_by(|a, b| kube_aware(&a.name, &b.name));
+    let best = resource.served_versions().min_by(|a, b| kube_aware(&a.name, &b.name));
     let storage = Some(resource.storage_version()).filter(|version| version.served);
     let version = storage.or(best)?.clone();
     Some(Target { resource, version })
@@ -141,7 +140,7 @@ async fn take(
     migration: &Value,
     step: Step,
     stop: &watch::Receiver<bool>,
-) -> Result<(), Status> {
+) -> Result<()> {
     let now = clock::now_rfc3339();
     let status = match step {
         Step::Nothing | Step::Wait => return Ok(()),
@@ -188,7 +187,7 @@ fn with_condition(migration: &Value, kind: &str, message: &str, now: &str) -> Va
 }
 
 /// Writes the status of a migration, unless the migration has changed: then the change starts another run.
-async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, status: Value) -> Result<(), Status> {
+async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, status: Value) -> Result<()> {
     let part = |key: &str| migration.str_at(&["metadata", key]);
     // a migration that fails before it begins has no resource version, which the status requires; kube-apiserver rejects
     // such a status and never reports the failure
@@ -197,14 +196,8 @@ async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, 
         status.set_at(&["resourceVersion"], Value::from(part("resourceVersion")));
     }
     let patch = json!({"metadata": {"resourceVersion": (part("resourceVersion"))}, "status": status});
-    let path = format!("{}/status", verbs::path_of(resource, "", part("name")));
-    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
-    let request = request.through(Subresource::Status);
-    let document = Document::json(&patch);
-    match verbs::patch(context, &request, PatchKind::Merge, &document).await {
-        Err(status) if matches!(status.code, 404 | 409) => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own_as(USER, resource, "", part("name")).through(Subresource::Status);
+    verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)
 }
 
 /// Whether a failed request may succeed when it is repeated.
@@ -214,12 +207,7 @@ fn can_be_retried(status: &Status) -> bool {
 }
 
 /// Writes all objects of a resource up to the revision `until`, in [`limits::MIGRATION_WRITERS`] concurrent tasks.
-async fn rewrite_all(
-    context: &Arc<Context>,
-    target: Target,
-    until: u64,
-    stop: &watch::Receiver<bool>,
-) -> Result<(), Status> {
+async fn rewrite_all(context: &Arc<Context>, target: Target, until: u64, stop: &watch::Receiver<bool>) -> Result<()> {
     verbs::catch_up(context).await?;
     let (root, _) = target.resource.collection.latest();
     let all: Vec<Arc<Stored>> = root.values().filter(|stored| stored.revision <= until).cloned().collect();
@@ -247,7 +235,7 @@ struct WriterShare {
 }
 
 impl WriterShare {
-    async fn rewrite(self, context: Arc<Context>, target: Arc<Target>) -> Result<(), Status> {
+    async fn rewrite(self, context: Arc<Context>, target: Arc<Target>) -> Result<()> {
         while !*self.stop.borrow()
             && let Some(stored) = self.all.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
@@ -262,21 +250,15 @@ impl WriterShare {
 }
 
 /// Writes an object without a change. If it has been written since it was read, that write has migrated it.
-async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<(), Status> {
+async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<()> {
     let Target { resource, version } = target;
     let nothing = json!({
         "apiVersion": (resource.api_version(version)), "kind": (resource.kind.clone()),
         "metadata": {"uid": (stored.meta.uid.clone()), "resourceVersion": (stored.revision.to_string())}
     });
-    let path = verbs::path_in(resource, version, &stored.meta.namespace, &stored.meta.name);
-    let path = format!("{path}?fieldManager={MANAGER}");
-    let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
-    let request = request.in_version(version.clone());
-    let document = Document::new(nothing.to_json(), Format::Yaml);
-    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        Err(status) if status.reason == Reason::Conflict => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own_as(USER, resource, &stored.meta.namespace, &stored.meta.name).in_version(version);
+    let own = own.with_query(format!("fieldManager={MANAGER}"));
+    verbs::tolerating(&[Reason::Conflict], own.patch(PatchKind::Apply, &nothing).await)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ use crate::verbs::Context;
 pub use control_plane::keep_control_plane;
 pub use leader::{Membership, is_lease};
 pub use namespace_objects::published_authority;
-pub use reconciler::Controller;
+pub use reconciler::{Controller, after, until};
 pub use signing::CertificateSigner;
 pub use switch::{AbsentOwners, Controllers};
 
@@ -254,7 +254,8 @@ fn start_all(context: &Arc<Context>, controllers: &Arc<ControllerManager>, stop:
     base::task::spawn("availability", availability::run(context.clone(), stop.clone()));
 }
 
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+/// Waits until `stop` becomes true.
+pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     // an error means that the sender has been dropped, which stops controllers as well
     let _ = stop.wait_for(|stop| *stop).await;
 }

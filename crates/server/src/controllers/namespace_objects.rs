@@ -1,22 +1,18 @@
 //! Objects that exist in every namespace: the ServiceAccount `default` (`serviceaccount-controller`), and the ConfigMap
 //! `kube-root-ca.crt` with the CA bundle of the server's certificate (`root-ca-certificate-publisher-controller`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock;
-use base::metrics::Queue;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Text, Value, json};
 use objects::{Event, EventKind, Key};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
+use super::pending::Pending;
 use super::reconciler::Reconciler;
-use crate::limits;
-use crate::verbs::{self, Context, Document, PatchKind};
+use crate::verbs::{self, Context, PatchKind};
 
 const DESCRIPTION: &str = "kubernetes.io/description";
 const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
@@ -33,13 +29,12 @@ const ALL: Text = Text::new_static("");
 /// The controller that keeps one object in every namespace.
 pub struct NamespaceObjects {
     user: &'static str,
-    queue: Queue,
     plural: &'static str,
     name: &'static str,
     /// The object. Its `data` is restored if it is changed.
     object: Mutex<Arc<Value>>,
-    /// The namespaces to be checked, with the time at which they were added.
-    pending: Mutex<BTreeMap<Text, Instant>>,
+    /// The namespaces to be checked.
+    pending: Pending,
 }
 
 impl Reconciler for NamespaceObjects {
@@ -55,39 +50,30 @@ impl Reconciler for NamespaceObjects {
             Some((namespace, name)) if key.plural == self.plural && name == self.name => namespace.into(),
             _ => return false,
         };
-        self.add(namespace);
+        self.pending.add(namespace);
         true
     }
 
     async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
-        let mut pending = std::mem::take(&mut *self.lock());
-        if let Some(since) = pending.remove(&ALL)
-            && let Some(namespaces) = context.registry.get("", "namespaces")
-        {
-            pending.extend(namespaces.collection.latest().0.keys().map(|path| (path.clone(), since)));
-        }
-        let mut again = None;
-        for (namespace, since) in pending {
-            let began = clock::instant();
-            self.queue.taken(began - since);
-            if let Err(status) = self.keep(context, &namespace).await {
-                tracing::warn!(%namespace, name = self.name, error = %status, "an object cannot be created or restored; will retry");
-                self.queue.retried();
-                self.add(namespace);
-                again = Some(limits::CONTROLLER_RETRY);
-            }
-            self.queue.worked(began.elapsed());
-        }
-        again
+        self.pending.expand(&ALL, || {
+            let namespaces = context.registry.get("", "namespaces");
+            namespaces.iter().flat_map(|it| it.collection.latest().0.into_iter().map(|(path, _)| path)).collect()
+        });
+        let keep = async |namespace: Text| {
+            let Err(status) = self.keep(context, &namespace).await else { return true };
+            tracing::warn!(%namespace, name = self.name, error = %status, "an object cannot be created or restored; will retry");
+            false
+        };
+        self.pending.each(keep).await
     }
 
     /// Publishes the bundle in every namespace, if this controller publishes one.
     fn set_root_authority(&self, authority: &str) -> bool {
-        let mut object = self.lock_object();
+        let mut object = self.object.lock();
         let differs = !["", authority].contains(&object.str_at(&BUNDLE));
         if differs {
             Arc::make_mut(&mut object).set_at(&BUNDLE, Value::from(authority));
-            self.add(ALL);
+            self.pending.add(ALL);
         }
         differs
     }
@@ -103,7 +89,7 @@ pub fn published_authority(context: &Context) -> Option<String> {
 impl NamespaceObjects {
     fn new(user: &'static str, queue: &'static str, (plural, name): (&'static str, &'static str)) -> NamespaceObjects {
         let object = Mutex::new(Arc::new(json!({"metadata": {"name": name}})));
-        NamespaceObjects { user, queue: Queue(queue), plural, name, object, pending: Mutex::default() }
+        NamespaceObjects { user, plural, name, object, pending: Pending::measured(queue) }
     }
 
     pub fn of_accounts() -> NamespaceObjects {
@@ -118,28 +104,13 @@ impl NamespaceObjects {
         let annotations = Value::from([(DESCRIPTION, Value::from(ABOUT_AUTHORITY))]);
         let mut object = json!({"metadata": {"name": (publisher.name), "annotations": annotations}});
         object.set_at(&BUNDLE, Value::from(authority));
-        *publisher.lock_object() = Arc::new(object);
+        *publisher.object.lock() = Arc::new(object);
         publisher
-    }
-
-    fn lock_object(&self) -> MutexGuard<'_, Arc<Value>> {
-        self.object.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Instant>> {
-        self.pending.lock()
-    }
-
-    fn add(&self, namespace: Text) {
-        self.lock().entry(namespace).or_insert_with(|| {
-            self.queue.added(1);
-            clock::instant()
-        });
     }
 
     /// The JSON patch that restores the data and the description of an object; `None` if they are unchanged.
     fn repair(&self, found: &Value) -> Option<Value> {
-        let object = self.lock_object().clone();
+        let object = self.object.lock().clone();
         let data = object.get("data")?;
         let given = |object: &Value| object.at(&["metadata", "annotations"]).cloned().unwrap_or_else(Value::object);
         let (mut annotations, wanted) = (given(found), given(&object));
@@ -154,34 +125,26 @@ impl NamespaceObjects {
         ]))
     }
 
-    async fn keep(&self, context: &Context, namespace: &str) -> Result<(), Status> {
+    async fn keep(&self, context: &Context, namespace: &str) -> Result<()> {
         let lives = context.registry.get("", "namespaces").and_then(|resource| resource.collection.get(namespace));
         let Some(resource) = context.registry.get("", self.plural) else { return Ok(()) };
         if lives.is_none_or(|namespace| namespace.meta.deleting) {
             return Ok(());
         }
+        let own = context.own_as(self.user, &resource, namespace, self.name);
         let result = match resource.collection.get(&format!("{namespace}/{}", self.name)) {
             None => {
-                let path = verbs::path_of(&resource, namespace, "");
-                let request = context.controller_request(self.user, &resource, &http::Method::POST, &path);
-                let object = self.lock_object().clone();
-                verbs::create(context, &request, &Document::json(&object)).await
+                let object = self.object.lock().clone();
+                own.create(&object).await
             }
             Some(found) => {
                 let Some(replace) = self.repair(&found.body.to_value(0)).filter(|_| !found.meta.deleting) else {
                     return Ok(());
                 };
-                let path = verbs::path_of(&resource, namespace, self.name);
-                let request = context.controller_request(self.user, &resource, &http::Method::PATCH, &path);
-                verbs::patch(context, &request, PatchKind::Json, &Document::json(&replace)).await
+                own.patch(PatchKind::Json, &replace).await
             }
         };
-        match result {
-            // another server has created the object, or the namespace is being deleted
-            Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::NotFound | Reason::Forbidden) => {
-                Ok(())
-            }
-            result => result.map(drop),
-        }
+        // another server may have created the object, or the namespace is being deleted
+        verbs::tolerating(&[Reason::AlreadyExists, Reason::NotFound, Reason::Forbidden], result)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{clock, task};
 use kinds::NAMESPACE_FINALIZER;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Text, Value, json};
 use objects::Stored;
 use resource::Resource;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ struct Remaining {
     finalizers: BTreeMap<String, usize>,
 }
 
-async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, Status> {
+async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass> {
     let resources: Vec<Arc<Resource>> = {
         let snapshot = context.registry.snapshot();
         snapshot.iter().filter(|(_, resource)| resource.namespaced).map(|(_, resource)| resource.clone()).collect()
@@ -99,7 +99,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, St
     let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(NamespacePass::Finalized) };
     let now = clock::now_rfc3339();
     let report = |object: &mut Value| remaining.report(object, &now);
-    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Status, report).await?;
+    context.own(&namespaces, "", name).through(Subresource::Status).managed_by(CONTROLLERS).change(report).await?;
     if !remaining.objects.is_empty() {
         return Ok(NamespacePass::Waits);
     }
@@ -107,16 +107,21 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, St
     if resources.iter().any(|resource| !resource.collection.in_namespace(name).is_empty()) {
         return Ok(NamespacePass::Again);
     }
-    verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Own("finalize"), |object| {
-        let finalizers = object.items_at(&["spec", "finalizers"]);
-        let kept: Vec<Value> = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
-        if kept.is_empty() {
-            object.remove_at(&["spec", "finalizers"]);
-        } else {
-            object.set_at(&["spec", "finalizers"], Value::Array(kept));
-        }
-    })
-    .await?;
+    context
+        .own(&namespaces, "", name)
+        .through(Subresource::Own("finalize"))
+        .managed_by(CONTROLLERS)
+        .change(|object| {
+            let finalizers = object.items_at(&["spec", "finalizers"]);
+            let kept: Vec<Value> =
+                finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
+            if kept.is_empty() {
+                object.remove_at(&["spec", "finalizers"]);
+            } else {
+                object.set_at(&["spec", "finalizers"], Value::Array(kept));
+            }
+        })
+        .await?;
     Ok(NamespacePass::Finalized)
 }
 
@@ -162,13 +167,9 @@ impl Remaining {
         let list = conditions.iter().map(|(kind, status, reason, message)| {
             let same = old.iter().find(|c| c.str_at(&["type"]) == *kind && c.str_at(&["status"]) == *status);
             let since = same.map_or(now, |c| c.str_at(&["lastTransitionTime"]));
-            Value::from([
-                ("type", Value::from(*kind)),
-                ("status", Value::from(*status)),
-                ("lastTransitionTime", Value::from(since)),
-                ("reason", Value::from(*reason)),
-                ("message", Value::from(message)),
-            ])
+            json!({
+                "type": (*kind), "status": (*status), "lastTransitionTime": since, "reason": (*reason), "message": message
+            })
         });
         let list: Value = list.collect();
         namespace.set_at(&["status", "conditions"], list);

@@ -1,39 +1,62 @@
 //! The objects that a controller has yet to handle.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base::clock;
+use base::metrics::Queue;
 use machinery::Text;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::limits;
 
-/// The keys of objects to be handled. A key that is added several times is handled once.
+/// The keys of objects to be handled, with the time at which they were added. A key that is added several times is
+/// handled once.
 #[derive(Default)]
 pub struct Pending {
-    keys: Mutex<BTreeSet<Text>>,
+    keys: Mutex<BTreeMap<Text, Instant>>,
+    /// The metrics of the queue, if kube-controller-manager has some for it.
+    metrics: Option<Queue>,
 }
 
 impl Pending {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Text>> {
-        self.keys.lock()
+    /// Counts under the name that kube-controller-manager gives the queue.
+    pub fn measured(name: &'static str) -> Pending {
+        Pending { metrics: Some(Queue(name)), ..Pending::default() }
     }
 
     pub fn add(&self, key: Text) {
-        self.lock().insert(key);
+        self.keys.lock().entry(key).or_insert_with(|| {
+            self.metrics.iter().for_each(|queue| queue.added(1));
+            clock::instant()
+        });
+    }
+
+    /// Adds other keys in place of one that stands for them, if that has been added.
+    pub fn expand(&self, key: &Text, others: impl FnOnce() -> Vec<Text>) {
+        let since = self.keys.lock().remove(key);
+        if let Some(since) = since {
+            self.metrics.iter().for_each(|queue| queue.taken(since.elapsed()));
+            others().into_iter().for_each(|key| self.add(key));
+        }
     }
 
     /// Handles all keys. Those that fail are added again, and the time until the next pass is returned.
     pub async fn each<F: Future<Output = bool>>(&self, handle: impl Fn(Text) -> F) -> Option<Duration> {
-        let mut failed = BTreeSet::new();
-        let keys = std::mem::take(&mut *self.lock());
-        for key in keys {
+        let mut failed = vec![];
+        let keys = std::mem::take(&mut *self.keys.lock());
+        for (key, since) in keys {
+            let began = clock::instant();
+            self.metrics.iter().for_each(|queue| queue.taken(began - since));
             if !handle(key.clone()).await {
-                failed.insert(key);
+                self.metrics.iter().for_each(|queue| queue.retried());
+                failed.push(key);
             }
+            self.metrics.iter().for_each(|queue| queue.worked(began.elapsed()));
         }
         let again = (!failed.is_empty()).then_some(limits::CONTROLLER_RETRY);
-        self.lock().append(&mut failed);
+        failed.into_iter().for_each(|key| self.add(key));
         again
     }
 }

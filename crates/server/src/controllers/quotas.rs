@@ -5,34 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::admission::{Counting, Devices, counted_kinds, counting, in_scopes};
-use base::metrics::Queue;
 use base::{clock, task};
 use machinery::quantity::Quantity;
-use machinery::{Map, Status, Text, Value};
+use machinery::status::Reason;
+use machinery::{Map, Result, Text, Value, json};
 use objects::{Event, EventKind, Key, Stored};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::pending::Pending;
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, PatchKind, Subresource};
+use crate::verbs::{self, Context, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// The metrics of the queue of namespaces.
-const QUEUE: Queue = Queue("resourcequota_primary");
-
-/// The controller, with the namespaces to be recounted and the time at which they were added.
-#[derive(Default)]
+/// The controller.
 pub struct Quotas {
-    pending: Mutex<BTreeMap<Text, Instant>>,
+    /// The namespaces to be recounted.
+    pending: Pending,
     /// The namespaces that have quotas, with the names of the quotas.
     limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 impl Reconciler for Quotas {
@@ -47,7 +41,7 @@ impl Reconciler for Quotas {
     fn observe(&self, key: &Key, event: &Event) -> bool {
         let Some((namespace, name)) = key.path.split_once('/') else { return false };
         let gone = event.kind == EventKind::Deleted;
-        let mut limited = lock(&self.limited);
+        let mut limited = self.limited.lock();
         if key.group.is_empty() && key.plural == "resourcequotas" {
             let names = limited.entry(namespace.into()).or_default();
             if gone {
@@ -62,7 +56,7 @@ impl Reconciler for Quotas {
             return false;
         }
         drop(limited);
-        self.add(namespace.into());
+        self.pending.add(namespace.into());
         true
     }
 
@@ -76,35 +70,26 @@ impl Reconciler for Quotas {
         let next = match *resync {
             Some(at) if at > now => at,
             _ => {
-                self.add_all();
+                self.limited.lock().keys().for_each(|namespace| self.pending.add(namespace.clone()));
                 now + limits::QUOTA_RESYNC
             }
         };
         *resync = Some(next);
-        let pending = std::mem::take(&mut *lock(&self.pending));
-        for (namespace, since) in pending {
-            let began = clock::instant();
-            QUEUE.taken(began - since);
+        let recount = async |namespace: Text| {
             if let Err(status) = recount(context, &namespace).await {
                 tracing::warn!(%namespace, error = %status, "the usage of a ResourceQuota cannot be written");
             }
-            QUEUE.worked(began.elapsed());
-        }
+            // the next change or resync recounts it
+            true
+        };
+        self.pending.each(recount).await;
         Some(next.saturating_duration_since(clock::instant()))
     }
 }
 
-impl Quotas {
-    fn add(&self, namespace: Text) {
-        lock(&self.pending).entry(namespace).or_insert_with(|| {
-            QUEUE.added(1);
-            clock::instant()
-        });
-    }
-
-    fn add_all(&self) {
-        let limited: Vec<Text> = lock(&self.limited).keys().cloned().collect();
-        limited.into_iter().for_each(|namespace| self.add(namespace));
+impl Default for Quotas {
+    fn default() -> Quotas {
+        Quotas { pending: Pending::measured("resourcequota_primary"), limited: Mutex::default() }
     }
 }
 
@@ -114,7 +99,7 @@ fn changes_usage(key: &Key) -> bool {
 }
 
 /// Recounts all quotas of a namespace and writes the status of those that have changed.
-async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
+async fn recount(context: &Context, namespace: &Text) -> Result<()> {
     let Some(quotas) = context.registry.get("", "resourcequotas") else { return Ok(()) };
     let counts = Counts { context, namespace };
     for stored in quotas.collection.in_namespace(namespace) {
@@ -123,18 +108,11 @@ async fn recount(context: &Context, namespace: &Text) -> Result<(), Status> {
         if quota.get("status") == Some(&status) {
             continue;
         }
-        let path = format!("{}/status", verbs::path_of(&quotas, namespace, &stored.meta.name));
-        let request = context.controller_request(USER, &quotas, &http::Method::PATCH, &path);
-        let request = request.through(Subresource::Status);
+        let own = context.own_as(USER, &quotas, namespace, &stored.meta.name).through(Subresource::Status);
         // fails if the quota has changed since it was read, which starts another recount
-        let version = Value::from(stored.revision.to_string());
-        let patch: Value =
-            [("metadata", [("resourceVersion", version)].into()), ("status", replacing(&quota, status))].into();
-        let document = Document::json(&patch);
-        match verbs::patch(context, &request, PatchKind::Merge, &document).await {
-            Err(status) if matches!(status.code, 404 | 409) => {}
-            result => drop(result?),
-        }
+        let version = stored.revision.to_string();
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": (replacing(&quota, status))});
+        verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)?;
     }
     Ok(())
 }

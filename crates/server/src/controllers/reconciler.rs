@@ -8,6 +8,7 @@ use base::clock::Follower;
 use futures_util::future::BoxFuture;
 use objects::{Event, Key};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::verbs::Context;
 
@@ -176,9 +177,17 @@ impl<R: Reconciler> Controller for Reconciling<R> {
 }
 
 /// Waits for a time, or for ever if there is none.
-async fn after(time: Option<Duration>) {
+pub async fn after(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a time, or for ever if there is none.
+pub async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

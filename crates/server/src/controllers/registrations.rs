@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use kinds::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, defined_by};
-use machinery::Status;
+use machinery::Result;
 use objects::{Event, Key};
 use tokio::sync::watch;
 
@@ -45,7 +45,7 @@ impl Reconciler for Registrations {
 
 /// Creates missing APIServices, restores those that have changed since the revision `seen`, and deletes those whose group
 /// version is no longer served. Returns the revision up to which changes have been handled.
-async fn update_all(context: &Context, seen: u64) -> Result<u64, Status> {
+async fn update_all(context: &Context, seen: u64) -> Result<u64> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
     let built_in = LazyLock::new(|| kinds::built_in_api_services(&context.registry));
     let mut wanted = kinds::custom_api_services(&context.registry);

@@ -9,13 +9,13 @@ use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Status, Text, Value, json};
 use objects::{Event, EventKind, Key};
 use tokio::sync::watch;
 
 use super::pending::Pending;
 use super::reconciler::Reconciler;
-use crate::verbs::{self, Context, Document, PatchKind, Subresource};
+use crate::verbs::{self, Context, PatchKind, Subresource};
 
 const USER: &str = "system:serviceaccount:kube-system:certificate-controller";
 const GROUP: &str = "certificates.k8s.io";
@@ -77,7 +77,7 @@ impl Signing {
         Signing { signer, pending: Pending::default() }
     }
 
-    async fn sign(&self, context: &Context, path: &Text) -> Result<(), Status> {
+    async fn sign(&self, context: &Context, path: &Text) -> Result<()> {
         let Some(resource) = context.registry.get(GROUP, REQUESTS) else { return Ok(()) };
         let Some(stored) = resource.collection.get(path) else { return Ok(()) };
         let request = stored.body.to_value(stored.revision);
@@ -93,14 +93,9 @@ impl Signing {
         };
         let version = stored.revision.to_string();
         let change = json!({"metadata": {"resourceVersion": version}, "status": status});
-        let place = format!("{}/status", verbs::path_of(&resource, "", &stored.meta.name));
-        let call = context.controller_request(USER, &resource, &http::Method::PATCH, &place);
-        let call = call.through(Subresource::Status);
-        match verbs::patch(context, &call, PatchKind::Merge, &Document::json(&change)).await {
-            // the request has changed, which starts another pass, or has been deleted
-            Err(status) if matches!(status.reason, Reason::Conflict | Reason::NotFound) => Ok(()),
-            result => result.map(drop),
-        }
+        let own = context.own_as(USER, &resource, "", &stored.meta.name).through(Subresource::Status);
+        // the request may have changed, which starts another pass, or have been deleted
+        verbs::tolerating(&[Reason::Conflict, Reason::NotFound], own.patch(PatchKind::Merge, &change).await)
     }
 
     fn certificate(&self, request: &Value) -> Result<String, String> {

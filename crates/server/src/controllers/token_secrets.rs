@@ -8,15 +8,15 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Status, Text, Value, json};
 use objects::{Event, EventKind, Key, Stored};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use resource::Resource;
 use tokio::sync::watch;
 
 use super::pending::Pending;
 use super::reconciler::Reconciler;
-use crate::verbs::{self, Context, Document, PatchKind};
+use crate::verbs::{self, Context, PatchKind};
 
 const USER: &str = "system:kube-controller-manager";
 /// Stands for the Secrets of all namespaces.
@@ -58,7 +58,7 @@ impl Reconciler for TokenSecrets {
     }
 
     fn set_root_authority(&self, authority: &str) -> bool {
-        authority.clone_into(&mut self.authority());
+        authority.clone_into(&mut self.authority.lock());
         self.pending.add(ALL);
         true
     }
@@ -69,51 +69,42 @@ impl TokenSecrets {
         TokenSecrets { authority: Mutex::new(authority.to_owned()), pending: Pending::default() }
     }
 
-    fn authority(&self) -> MutexGuard<'_, String> {
-        self.authority.lock()
-    }
-
-    async fn check(&self, context: &Context, path: &Text) -> Result<(), Status> {
+    async fn check(&self, context: &Context, path: &Text) -> Result<()> {
         let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
         let (root, _) = secrets.collection.latest();
         let all = root.range(path.clone()..).take_while(|(key, _)| {
             if path.ends_with('/') || *path == ALL { key.starts_with(path.as_str()) } else { *key == path }
         });
         for (_, stored) in all.filter(|(_, stored)| !stored.meta.deleting) {
-            match self.check_one(context, &secrets, stored).await {
-                // it has changed, which starts another check, or has been deleted
-                Err(status) if matches!(status.reason, Reason::Conflict | Reason::NotFound) => {}
-                result => result?,
-            }
+            let checked = self.check_one(context, &secrets, stored).await;
+            // it may have changed, which starts another check, or have been deleted
+            verbs::tolerating(&[Reason::Conflict, Reason::NotFound], checked)?;
         }
         Ok(())
     }
 
-    async fn check_one(&self, context: &Context, secrets: &Arc<Resource>, stored: &Stored) -> Result<(), Status> {
+    async fn check_one(&self, context: &Context, secrets: &Arc<Resource>, stored: &Stored) -> Result<()> {
         let secret = stored.body.to_value(stored.revision);
         if secret.str_at(&["type"]) != TYPE {
             return Ok(());
         }
         let namespace = stored.meta.namespace.as_str();
-        let path = verbs::path_of(secrets, namespace, &stored.meta.name);
-        let request = |method: http::Method| context.controller_request(USER, secrets, &method, &path);
+        let own = context.own_as(USER, secrets, namespace, &stored.meta.name);
         let Some(account) = account_of(context, namespace, &secret) else {
             let same = json!({"preconditions": {"uid": (stored.meta.uid.clone())}});
-            return verbs::delete(context, &request(http::Method::DELETE), Some(&Document::json(&same)))
-                .await
-                .map(drop);
+            return own.delete(&same).await;
         };
         let Some(mut patch) = self.missing(context, &account, &secret).await? else { return Ok(()) };
         patch.set_at(&["metadata", "resourceVersion"], Value::from(stored.revision.to_string()));
-        verbs::patch(context, &request(http::Method::PATCH), PatchKind::Merge, &Document::json(&patch)).await.map(drop)
+        own.patch(PatchKind::Merge, &patch).await
     }
 
     /// The merge patch that adds the missing fields of a Secret; `None` if it is complete.
-    async fn missing(&self, context: &Context, account: &Stored, secret: &Value) -> Result<Option<Value>, Status> {
+    async fn missing(&self, context: &Context, account: &Stored, secret: &Value) -> Result<Option<Value>> {
         let mut patch = Value::object();
         let lacks = |key: &str| secret.str_at(&["data", key]).is_empty();
         let mut give = |key: &str, text: &str| patch.set_at(&["data", key], Value::from(STANDARD.encode(text)));
-        let authority = self.authority().clone();
+        let authority = self.authority.lock().clone();
         if !authority.is_empty() && secret.str_at(&["data", "ca.crt"]) != STANDARD.encode(&authority) {
             give("ca.crt", &authority);
         }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use access::authentication::LAST_USED;
 use base::clock;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json, time};
+use machinery::{Result, Text, Value, json, time};
 use objects::Key;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::limits;
-use crate::verbs::{self, Context, Document, PatchKind, Subresource};
+use crate::verbs::{self, Context, PatchKind};
 
 /// The controller; it runs after every use of a token and every change of the ConfigMap.
 #[derive(Default)]
@@ -53,16 +53,10 @@ impl TokenTracking {
                     Some(clock::instant() + limits::CONTROLLER_RETRY)
                 }
             };
-            let again = async {
-                match next {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = uses.changed() => {}
-                () = again => {}
+                () = super::until(next) => {}
                 () = super::stopped(&mut stop) => return,
             }
         }
@@ -70,22 +64,18 @@ impl TokenTracking {
 }
 
 /// Writes the day to the label of a Secret, unless it already has it.
-async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
+async fn record_use(context: &Context, path: &Text) -> Result<()> {
     let Some(secrets) = context.registry.get("", "secrets") else { return Ok(()) };
     let Some(secret) = secrets.collection.get(path) else { return Ok(()) };
     let today = time::date(clock::now_seconds());
     if secret.meta.label(LAST_USED) == Some(&today) {
         return Ok(());
     }
-    let path = verbs::path_of(&secrets, &secret.meta.namespace, &secret.meta.name);
-    let request = context.server_request(&secrets, &http::Method::PATCH, &path, Subresource::None);
     let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
     patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
-    match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
-        // the Secret has been deleted, or replaced by another one
-        Err(status) if matches!(status.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own(&secrets, &secret.meta.namespace, &secret.meta.name);
+    // the Secret may have been deleted, or replaced by another one
+    verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)
 }
 
 /// The state of the ConfigMap.
@@ -96,7 +86,7 @@ enum TrackingState {
 }
 
 /// Creates the ConfigMap if it is missing and `may_create`, and restores its day if that is invalid.
-async fn keep(context: &Context, may_create: bool) -> Result<TrackingState, Status> {
+async fn keep(context: &Context, may_create: bool) -> Result<TrackingState> {
     let Some(maps) = context.registry.get("", "configmaps") else { return Ok(TrackingState::Exists) };
     let wanted = verbs::token_tracking();
     let (namespace, name) = verbs::TOKEN_TRACKING;
@@ -109,13 +99,9 @@ async fn keep(context: &Context, may_create: bool) -> Result<TrackingState, Stat
             if since.len() == 10 && time::parse_rfc3339(&format!("{since}T00:00:00Z")).is_some() {
                 return Ok(TrackingState::Exists);
             }
-            let path = verbs::path_of(&maps, &found.meta.namespace, &found.meta.name);
-            let request = context.server_request(&maps, &http::Method::PATCH, &path, Subresource::None);
             let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
-            match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
-                Err(status) if status.reason != Reason::NotFound => Err(status),
-                _ => Ok(TrackingState::Exists),
-            }
+            let restored = context.own(&maps, namespace, name).patch(PatchKind::Merge, &patch).await;
+            verbs::tolerating(&[Reason::NotFound], restored).map(|()| TrackingState::Exists)
         }
     }
 }

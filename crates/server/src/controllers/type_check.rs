@@ -8,7 +8,7 @@ use std::time::Duration;
 use cel::{Decl, Type};
 use kinds::Scope;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Text, Value, json};
 use objects::{Event, Key};
 use resource::builtin::DEFINITION_GROUP;
 use resource::{Resource, Version};
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
+use crate::verbs::{self, Context, PatchKind, Subresource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const POLICIES: &str = "validatingadmissionpolicies";
@@ -42,7 +42,7 @@ impl Reconciler for TypeChecker {
     }
 }
 
-async fn check_all(context: &Context) -> Result<(), Status> {
+async fn check_all(context: &Context) -> Result<()> {
     let Some(policies) = context.registry.get(GROUP, POLICIES) else { return Ok(()) };
     let (all, _) = policies.collection.latest();
     for stored in all.values() {
@@ -58,20 +58,15 @@ async fn check_all(context: &Context) -> Result<(), Status> {
     Ok(())
 }
 
-async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, status: Value) -> Result<(), Status> {
+async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, status: Value) -> Result<()> {
     let applied = json!({
         "apiVersion": (policies.api_version(policies.storage_version())), "kind": (policies.kind.clone()),
         "metadata": {"name": name}, "status": status
     });
-    let path = format!("{}/status?fieldManager={MANAGER}&force=true", verbs::path_of(policies, "", name));
-    let request = context.controller_request(USER, policies, &http::Method::PATCH, &path);
-    let request = request.through(Subresource::Status);
-    let document = Document::new(applied.to_json(), Format::Yaml);
-    match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // the policy has been deleted meanwhile
-        Err(status) if status.reason == Reason::NotFound => Ok(()),
-        result => result.map(drop),
-    }
+    let own = context.own_as(USER, policies, "", name).through(Subresource::Status);
+    let own = own.with_query(format!("fieldManager={MANAGER}&force=true"));
+    // not found if the policy has been deleted meanwhile
+    verbs::tolerating(&[Reason::NotFound], own.patch(PatchKind::Apply, &applied).await)
 }
 
 /// The status of a policy with its type errors.

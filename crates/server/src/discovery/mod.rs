@@ -3,13 +3,14 @@
 //! Invariant: everything is derived from a registry snapshot on request; a change of a CRD costs nothing here. The
 //! aggregated documents are cached until the registry or an APIService changes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{digest, task};
 use kinds::CATALOGUE;
 use machinery::priority::kube_aware;
-use machinery::{Text, Value};
+use machinery::{Text, Value, json};
 use resource::builtin::GroupVersionKind;
 use resource::{Registry, Resource, Snapshot, Version, group_version};
 
@@ -62,12 +63,8 @@ pub trait Render {
 
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-fn verbs_of(resource: &Resource) -> Value {
-    resource.verbs().into_iter().map(Value::from).collect()
-}
-
-fn texts(list: &[Text]) -> Value {
-    list.iter().map(Value::from).collect()
+fn texts(list: &[impl Borrow<str>]) -> Value {
+    list.iter().map(|text| Value::from(text.borrow())).collect()
 }
 
 impl Discovery {
@@ -78,24 +75,16 @@ impl Discovery {
     /// The versions of a group that an established resource serves, a CRD announces or an aggregated API server serves,
     /// by priority.
     fn versions(&self, group: &str) -> Vec<Text> {
-        let snapshot = self.registry.snapshot();
-        let mut versions: Vec<Text> = vec![];
-        for resource in established(&snapshot, group) {
-            for version in resource.versions.iter().filter(|v| v.served) {
-                if !versions.contains(&version.name) {
-                    versions.push(version.name.clone());
-                }
-            }
-        }
-        for (_, version) in self.registry.names().announced().into_iter().filter(|(g, _)| g == group) {
+        let (snapshot, remotes) = (self.registry.snapshot(), self.aggregation.all());
+        let served = established(&snapshot, group)
+            .flat_map(|resource| resource.served_versions())
+            .map(|version| version.name.clone());
+        let announced = self.registry.names().announced().into_iter().filter(|(of, _)| of == group);
+        let aggregated = remotes.iter().filter(|remote| remote.group == group).map(|remote| remote.version.clone());
+        let mut versions = vec![];
+        for version in served.chain(announced.map(|(_, version)| version)).chain(aggregated) {
             if !versions.contains(&version) {
                 versions.push(version);
-            }
-        }
-        let remotes = self.aggregation.all();
-        for remote in remotes.iter().filter(|remote| remote.group == group) {
-            if !versions.contains(&remote.version) {
-                versions.push(remote.version.clone());
             }
         }
         sort_versions(group, &mut versions, &remotes);
@@ -105,43 +94,23 @@ impl Discovery {
     /// The groups with their versions, both by priority. `announced` are group versions that CRDs declare although no
     /// resource is served in them.
     fn groups(&self, announced: BTreeSet<(Text, Text)>) -> Vec<(Text, Vec<Text>)> {
-        let snapshot = self.registry.snapshot();
-        let mut groups: Vec<(Text, Vec<Text>)> = vec![];
-        for ((group, _), resource) in snapshot.iter() {
-            if group.is_empty() || !resource.established {
-                continue;
-            }
-            if groups.last().is_none_or(|(last, _)| last != group) {
-                groups.push((group.clone(), vec![]));
-            }
-            if let Some((_, versions)) = groups.last_mut() {
-                for version in resource.versions.iter().filter(|v| v.served) {
-                    if !versions.contains(&version.name) {
-                        versions.push(version.name.clone());
-                    }
-                }
+        let (snapshot, remotes) = (self.registry.snapshot(), self.aggregation.all());
+        let established = snapshot.values().filter(|resource| resource.established);
+        let served =
+            established.flat_map(|resource| resource.served_versions().map(|version| (&resource.group, &version.name)));
+        let aggregated = remotes.iter().map(|remote| (&remote.group, &remote.version));
+        let announced = announced.iter().map(|(group, version)| (group, version));
+        let mut groups: BTreeMap<&Text, Vec<Text>> = BTreeMap::new();
+        for (group, version) in served.chain(aggregated).chain(announced) {
+            let versions = groups.entry(group).or_default();
+            if !versions.contains(version) {
+                versions.push(version.clone());
             }
         }
-        groups.retain(|(_, versions)| !versions.is_empty());
-        let remotes = self.aggregation.all();
-        let aggregated = remotes.iter().filter(|remote| !remote.group.is_empty());
-        let aggregated = aggregated.map(|remote| (remote.group.clone(), remote.version.clone()));
-        let more: Vec<(Text, Text)> = aggregated.chain(announced).collect();
-        let is_sorted = more.is_empty();
-        let mut positions: HashMap<Text, usize> =
-            groups.iter().enumerate().map(|(position, (group, _))| (group.clone(), position)).collect();
-        for (group, version) in more {
-            let position = *positions.entry(group.clone()).or_insert(groups.len());
-            match groups.get_mut(position) {
-                None => groups.push((group, vec![version])),
-                Some((_, versions)) if !versions.contains(&version) => versions.push(version),
-                Some(_) => {}
-            }
-        }
+        groups.remove(&Text::default());
+        let mut groups: Vec<(Text, Vec<Text>)> =
+            groups.into_iter().map(|(group, versions)| (group.clone(), versions)).collect();
         groups.iter_mut().for_each(|(group, versions)| sort_versions(group, versions, &remotes));
-        if !is_sorted {
-            groups.sort();
-        }
         groups.sort_by_key(|(group, versions)| std::cmp::Reverse(group_priority(group, versions, &remotes)));
         groups
     }
@@ -154,7 +123,7 @@ impl Discovery {
             ["apis"] => {
                 let groups = self.groups(self.registry.names().announced());
                 let groups = groups.iter().map(|(group, versions)| api_group(group, versions)).collect();
-                Some([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", groups)].into())
+                Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": (Value::Array(groups))}))
             }
             ["apis", group] => {
                 let versions = self.versions(group);
@@ -183,12 +152,8 @@ impl Discovery {
         if list.is_empty() {
             return None;
         }
-        let mut document: Value = [
-            ("kind", "APIResourceList".into()),
-            ("groupVersion", Value::String(group_version(group, version))),
-            ("resources", Value::Array(list)),
-        ]
-        .into();
+        let group_version = group_version(group, version);
+        let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
         if !group.is_empty() {
             document.set_at(&["apiVersion"], "v1".into());
         }
@@ -239,35 +204,19 @@ impl Discovery {
                     listed.push(remote.document());
                     continue;
                 }
-                let mut resources = vec![];
-                for resource in established(&snapshot, group) {
-                    if let Some(version) = resource.served(name) {
-                        resources.push(discovery_resource(resource, version));
-                    }
-                }
-                let version: Value = [
-                    ("version", Value::String(name.clone())),
-                    ("resources", Value::Array(resources)),
-                    ("freshness", "Current".into()),
-                ]
-                .into();
-                listed.push(version);
+                let served = established(&snapshot, group);
+                let resources: Value =
+                    served.filter_map(|resource| Some(discovery_resource(resource, resource.served(name)?))).collect();
+                listed.push(json!({"version": (name.clone()), "resources": resources, "freshness": "Current"}));
             }
-            let mut item = Value::object();
-            item.set_at(&["metadata"], Value::object());
-            if !group.is_empty() {
-                item.set_at(&["metadata", "name"], Value::String(group.clone()));
-            }
-            item.set_at(&["versions"], Value::Array(listed));
+            let mut item = json!({"metadata": {}, "versions": (Value::Array(listed))});
+            item.put_text(&["metadata", "name"], group.as_str());
             items.push(item);
         }
-        let list: Value = [
-            ("kind", "APIGroupDiscoveryList".into()),
-            ("apiVersion", "apidiscovery.k8s.io/v2".into()),
-            ("metadata", Value::object()),
-            ("items", Value::Array(items)),
-        ]
-        .into();
+        let list = json!({
+            "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
+            "items": (Value::Array(items))
+        });
         let mut json = list.to_json();
         let etag = format!("\"{}\"", digest::sha512_hex(json.as_bytes()));
         json.push('\n');
@@ -301,23 +250,17 @@ fn group_priority(group: &str, versions: &[Text], remotes: &[Arc<Remote>]) -> i6
 }
 
 fn api_versions() -> Value {
-    let address: Value = [("clientCIDR", "0.0.0.0/0".into()), ("serverAddress", "127.0.0.1:6443".into())].into();
-    [
-        ("kind", "APIVersions".into()),
-        ("versions", Value::Array(vec!["v1".into()])),
-        ("serverAddressByClientCIDRs", Value::Array(vec![address])),
-    ]
-    .into()
+    json!({
+        "kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
+    })
 }
 
 fn api_group(group: &str, versions: &[Text]) -> Value {
-    let entry = |version: &Text| -> Value {
-        [("groupVersion", Value::String(group_version(group, version))), ("version", Value::String(version.clone()))]
-            .into()
-    };
+    let entry = |version: &Text| json!({"groupVersion": (group_version(group, version)), "version": (version.clone())});
     let preferred = versions.first().map(entry).unwrap_or_default();
-    [("name", Value::from(group)), ("versions", versions.iter().map(entry).collect()), ("preferredVersion", preferred)]
-        .into()
+    let versions: Value = versions.iter().map(entry).collect();
+    json!({"name": group, "versions": versions, "preferredVersion": preferred})
 }
 
 struct Subresource {
@@ -351,29 +294,23 @@ fn subresources(resource: &Resource, own_version: &Version) -> Vec<Subresource> 
     all
 }
 
-fn verb_list(verbs: &[&str]) -> Value {
-    verbs.iter().map(|verb| Value::from(*verb)).collect()
+/// Adds the short names and the categories of a resource to its entry.
+fn add_names(resource: &Resource, entry: &mut Value) {
+    for (field, names) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+        if !names.is_empty() {
+            entry.set_at(&[field], texts(names));
+        }
+    }
 }
 
 /// Appends the entries of a resource and its subresources in an APIResourceList.
 fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
-    let entry = |name: String, singular: &str, kind: &str, verbs: Value| -> Value {
-        [
-            ("name", Value::from(name)),
-            ("singularName", Value::from(singular)),
-            ("namespaced", Value::Bool(resource.namespaced)),
-            ("kind", Value::from(kind)),
-            ("verbs", verbs),
-        ]
-        .into()
+    let entry = |name: String, singular: &str, kind: &str, verbs: &[&str]| {
+        let namespaced = resource.namespaced;
+        json!({"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": (texts(verbs))})
     };
-    let mut main = entry(resource.plural.to_string(), &resource.singular, &resource.kind, verbs_of(resource));
-    if !resource.short_names.is_empty() {
-        main.set_at(&["shortNames"], texts(&resource.short_names));
-    }
-    if !resource.categories.is_empty() {
-        main.set_at(&["categories"], texts(&resource.categories));
-    }
+    let mut main = entry(resource.plural.to_string(), &resource.singular, &resource.kind, &resource.verbs());
+    add_names(resource, &mut main);
     let is_stored = !resource.is_review() && !resource.is_computed();
     let hashes = resource.gates.has(base::request::Feature::StorageVersionHash);
     if let Some(hash) = resource.storage_version_hash().filter(|_| is_stored && hashes) {
@@ -382,7 +319,7 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
     out.push(main);
     for sub in subresources(resource, version) {
         let kind = sub.kind.map_or(resource.kind.as_str(), |of| of.kind);
-        let mut entry = entry(format!("{}/{}", resource.plural, sub.name), "", kind, verb_list(sub.verbs));
+        let mut entry = entry(format!("{}/{}", resource.plural, sub.name), "", kind, sub.verbs);
         if let Some(GroupVersionKind { group, version, .. }) = sub.kind.filter(|of| !of.version.is_empty()) {
             entry.set_at(&["group"], group.into());
             entry.set_at(&["version"], version.into());
@@ -392,7 +329,7 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
 }
 
 fn response_kind(group: &str, version: &str, kind: &str) -> Value {
-    [("group", Value::from(group)), ("version", Value::from(version)), ("kind", Value::from(kind))].into()
+    json!({"group": group, "version": version, "kind": kind})
 }
 
 fn discovery_resource(resource: &Resource, version: &Version) -> Value {
@@ -402,23 +339,15 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
     } else {
         response_kind(&resource.group, &version.name, &resource.kind)
     };
-    let mut entry: Value = [
-        ("resource", Value::String(resource.plural.clone())),
-        ("responseKind", kind.clone()),
-        ("scope", if resource.namespaced { "Namespaced".into() } else { "Cluster".into() }),
-        ("singularResource", Value::String(resource.singular.clone())),
-        ("verbs", verbs_of(resource)),
-    ]
-    .into();
-    if !resource.short_names.is_empty() {
-        entry.set_at(&["shortNames"], texts(&resource.short_names));
-    }
-    if !resource.categories.is_empty() {
-        entry.set_at(&["categories"], texts(&resource.categories));
-    }
+    let mut entry = json!({
+        "resource": (resource.plural.clone()), "responseKind": (kind.clone()),
+        "scope": (if resource.namespaced { "Namespaced" } else { "Cluster" }),
+        "singularResource": (resource.singular.clone()), "verbs": (texts(&resource.verbs()))
+    });
+    add_names(resource, &mut entry);
     let of = |sub: Subresource| -> Value {
         let kind = sub.kind.map_or_else(|| kind.clone(), |of| response_kind(of.group, of.version, of.kind));
-        [("subresource", Value::from(sub.name)), ("responseKind", kind), ("verbs", verb_list(sub.verbs))].into()
+        json!({"subresource": (sub.name), "responseKind": kind, "verbs": (texts(sub.verbs))})
     };
     let subresources: Vec<Value> = subresources(resource, version).into_iter().map(of).collect();
     if !subresources.is_empty() {

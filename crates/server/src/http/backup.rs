@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use machinery::Status;
 use machinery::status::Reason;
+use machinery::{Result, Status};
 use store::{Content, Store};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -45,7 +45,7 @@ impl Write for Handover {
 }
 
 /// Backs up a store.
-pub async fn backup(store: &Arc<dyn Store>) -> Result<Body, Status> {
+pub async fn backup(store: &Arc<dyn Store>) -> Result<Body> {
     if store.is_shared() {
         return Err(Status::bad_request("back up etcd itself, with etcdctl snapshot save"));
     }

@@ -28,7 +28,7 @@ use super::negotiate::{self, Media};
 use super::open::OpenCount;
 use super::request_body::RequestBody;
 use super::request_log::RequestLog;
-use super::respond::{self, InternalCause, Reply, set};
+use super::respond::{self, InternalCause, Reply, header, set};
 use super::tapping::{copied, copied_response};
 use super::warnings::prepend_warnings;
 use super::websocket;
@@ -249,9 +249,7 @@ impl Edge {
         if reply.closes {
             set(response.headers_mut(), "connection", "close");
         }
-        if let Some(audit_context) = &reply.audit_context {
-            audit_context.responded(response.status().as_u16());
-        }
+        reply.audit(|audit| audit.responded(response.status().as_u16()));
         if let Some(span) = &mut reply.span {
             span.set_status(response.status().as_u16());
         }
@@ -323,16 +321,15 @@ pub(super) fn out_of_time() -> HttpResponse {
     let status = format!(
         r#"{{"metadata":{{}},"status":"Failure","message":"{message}","reason":"Timeout","details":{{}},"code":504}}"#
     );
-    let mut response = Response::new(Body::Full(format!("{status}\n").into()));
-    *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    let mut response = respond::response(StatusCode::GATEWAY_TIMEOUT, Body::Full(format!("{status}\n").into()));
     set(response.headers_mut(), "content-type", "text/plain; charset=utf-8");
     response
 }
 
 /// The id of a request in audit events and in the log, which the client may choose.
 fn audit_id_of(request: &http::Request<RequestBody>) -> String {
-    let given = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).filter(|id| !id.is_empty());
-    given.map_or_else(clock::uuid, str::to_owned)
+    let given = header(request.headers(), "audit-id");
+    if given.is_empty() { clock::uuid() } else { given.to_owned() }
 }
 
 /// The response to a request whose handler has panicked. It is counted and logged; other requests are not affected.
@@ -358,11 +355,9 @@ fn finished(mut response: HttpResponse, audit_id: &str, head: bool) -> HttpRespo
 }
 
 fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> Reply {
-    let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    // as with Go's `Header.Get`, the first one counts
-    let accept = text(ACCEPT);
+    let accept = header(headers, ACCEPT);
     let accepted = negotiate::negotiate(served, accept);
-    let agent = text(USER_AGENT);
+    let agent = header(headers, USER_AGENT);
     let is_for_people = ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix));
     let pretty = match info.query.get("pretty") {
         Some("true" | "1") => true,
@@ -386,7 +381,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         observation: None,
         without_object: false,
         stand_in: None,
-        gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
+        gzip: header(headers, ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
 }
 

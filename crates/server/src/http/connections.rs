@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use base::clock;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -48,10 +48,6 @@ impl Usage {
         }
     }
 
-    fn idle_since(&self) -> MutexGuard<'_, Instant> {
-        self.idle_since.lock()
-    }
-
     /// Counts a request that has arrived. It is in flight until the returned guard is dropped.
     pub fn begin(self: &Arc<Self>) -> Active {
         self.served.store(true, Ordering::Relaxed);
@@ -65,7 +61,7 @@ impl Usage {
             return self.opened + limits::FIRST_REQUEST;
         }
         match self.active.load(Ordering::Relaxed) {
-            0 => *self.idle_since() + limits::IDLE_CONNECTION,
+            0 => *self.idle_since.lock() + limits::IDLE_CONNECTION,
             // it cannot expire earlier, even if its last request ends at once
             _ => now + limits::IDLE_CONNECTION,
         }
@@ -109,7 +105,7 @@ pub struct Active(Arc<Usage>);
 impl Drop for Active {
     fn drop(&mut self) {
         // the time comes first: the connection must not appear idle since an earlier request
-        *self.0.idle_since() = clock::instant();
+        *self.0.idle_since.lock() = clock::instant();
         self.0.active.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -139,15 +135,11 @@ impl Connections {
         Connections { max: max.max(1), open: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock()
-    }
-
     /// Registers a new connection. `others` is the number of other file descriptors that count towards the limit, such as
     /// those of upgraded connections. At the limit, the connections that have been idle for longest are evicted. Returns
     /// `None` if no connection is idle, or if too many evicted ones have not closed yet.
     pub fn enter(self: &Arc<Self>, others: usize) -> Option<Connection> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let count = open.by_id.len() + others;
         if count >= self.max {
             // evicted connections count until they have closed, so there may be some more than the maximum for a moment
@@ -164,20 +156,24 @@ impl Connections {
 
     /// The number of open connections.
     pub fn len(&self) -> usize {
-        self.lock().by_id.len()
+        self.open.lock().by_id.len()
     }
 
     /// Evicts idle connections when the process has run out of file descriptors, and returns their number.
     pub fn evict(&self) -> usize {
-        self.lock().evict(self.max.div_ceil(limits::EVICTED_SHARE))
+        self.open.lock().evict(self.max.div_ceil(limits::EVICTED_SHARE))
     }
 }
 
 impl OpenConnections {
     /// Evicts up to `count` connections without requests in flight, beginning with those that have been idle for longest.
     fn evict(&mut self, count: usize) -> usize {
-        let mut idle: Vec<(Instant, &Arc<Usage>)> =
-            self.by_id.values().filter(|usage| usage.is_idle()).map(|usage| (*usage.idle_since(), usage)).collect();
+        let mut idle: Vec<(Instant, &Arc<Usage>)> = self
+            .by_id
+            .values()
+            .filter(|usage| usage.is_idle())
+            .map(|usage| (*usage.idle_since.lock(), usage))
+            .collect();
         idle.sort_unstable_by_key(|(since, _)| *since);
         idle.iter().take(count).for_each(|(_, usage)| usage.evicted.notify_one());
         idle.len().min(count)
@@ -186,7 +182,7 @@ impl OpenConnections {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.connections.lock().by_id.remove(&self.id);
+        self.connections.open.lock().by_id.remove(&self.id);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use base::request::RequestInfo;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_NONE_MATCH};
+use http::header::{ACCEPT, CONTENT_TYPE, IF_NONE_MATCH};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
 use resource::{Registry, no_such_method};
@@ -12,7 +12,7 @@ use resource::{Registry, no_such_method};
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::negotiate::{self, Accepted, Media};
-use super::respond::{self, Reply, set};
+use super::respond::{self, Reply, header, set};
 use super::{backup, measure};
 use crate::discovery::Render as _;
 use crate::openapi::ContentCoding;
@@ -69,7 +69,7 @@ impl Edge {
         }
         // metrics and backups are those of the whole server, so owners of workspaces do not get them
         if info.path == "/metrics" && !self.is_workspace() {
-            return self.metrics(text_of(headers, ACCEPT));
+            return self.metrics(header(headers, ACCEPT));
         }
         if path == backup::PATH && info.method == Method::POST && !self.is_workspace() {
             let body = backup::backup(self.context.objects.store()).await;
@@ -88,7 +88,7 @@ impl Edge {
             return page_not_found();
         }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
-            let (accept, etag) = (text_of(headers, ACCEPT), text_of(headers, IF_NONE_MATCH));
+            let (accept, etag) = (header(headers, ACCEPT), header(headers, IF_NONE_MATCH));
             let coding = if reply.gzip { ContentCoding::Gzip } else { ContentCoding::Identity };
             return openapi(self.openapi.respond(&info.path, &info.query, accept, etag, coding).await, reply);
         }
@@ -96,7 +96,7 @@ impl Edge {
             return page_not_found();
         }
         let is_built_in = is_built_in(path, &self.context.registry);
-        if let Some(response) = self.discovery.respond(path, text_of(headers, IF_NONE_MATCH), reply).await {
+        if let Some(response) = self.discovery.respond(path, header(headers, IF_NONE_MATCH), reply).await {
             // only built-in routes check the method and the media types
             let error = if is_built_in { route_error(info, headers, self.served) } else { None };
             return error.map_or(response, |status| reply.status(&status));
@@ -122,8 +122,7 @@ impl Edge {
         let aggregated = remotes.iter().map(|remote| (remote.group.clone(), remote.version.clone()));
         let served = self.context.registry.snapshot();
         let local = served.values().flat_map(|resource| {
-            let versions = resource.versions.iter().filter(|version| version.served);
-            versions.map(|version| (resource.group.clone(), version.name.clone()))
+            resource.served_versions().map(|version| (resource.group.clone(), version.name.clone()))
         });
         for (group, version) in local.chain(aggregated).filter(|(group, _)| !group.is_empty()) {
             paths.insert(format!("/apis/{group}"));
@@ -155,7 +154,7 @@ impl Edge {
         if info.method != Method::GET {
             return Some(reply.status(&no_such_method()));
         }
-        if !negotiate::lists(text_of(headers, ACCEPT), &[content_type]) {
+        if !negotiate::lists(header(headers, ACCEPT), &[content_type]) {
             return Some(reply.status(&negotiate::not_available(content_type)));
         }
         let mut response = respond::text(200, &document.to_json());
@@ -181,10 +180,6 @@ pub(super) fn pretty(document: &Value, reply: &Reply) -> HttpResponse {
     reply.tree(StatusCode::OK, document, &Accepted { pretty: Some(true), ..Accepted::JSON })
 }
 
-fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
 /// Whether a path belongs to the discovery documents of built-in groups.
 fn is_built_in(path: &str, registry: &Registry) -> bool {
     let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
@@ -196,11 +191,11 @@ fn route_error(info: &RequestInfo, headers: &HeaderMap, media: &[Media]) -> Opti
     if info.method != Method::GET {
         return Some(no_such_method());
     }
-    if !negotiate::takes(text_of(headers, CONTENT_TYPE), media) {
+    if !negotiate::takes(header(headers, CONTENT_TYPE), media) {
         return Some(negotiate::unsupported_body());
     }
     let names: Vec<&str> = media.iter().map(|media| media.as_str()).collect();
-    if !negotiate::lists(text_of(headers, ACCEPT), &names) {
+    if !negotiate::lists(header(headers, ACCEPT), &names) {
         return Some(negotiate::not_available(&negotiate::media_list(media)));
     }
     None
@@ -210,11 +205,11 @@ fn route_error(info: &RequestInfo, headers: &HeaderMap, media: &[Media]) -> Opti
 pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpResponse {
     use crate::openapi::Response as Found;
     match found {
-        Found::NotFound => empty(StatusCode::NOT_FOUND),
-        Found::NotAcceptable => empty(StatusCode::NOT_ACCEPTABLE),
+        Found::NotFound => respond::response(StatusCode::NOT_FOUND, Body::Empty),
+        Found::NotAcceptable => respond::response(StatusCode::NOT_ACCEPTABLE, Body::Empty),
         Found::NotModified { etag } => reply.not_modified(&etag),
         Found::Moved { location } => {
-            let mut response = empty(StatusCode::MOVED_PERMANENTLY);
+            let mut response = respond::response(StatusCode::MOVED_PERMANENTLY, Body::Empty);
             set(response.headers_mut(), "location", &location);
             response
         }
@@ -237,12 +232,6 @@ pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpRes
 pub(super) fn cached(mut response: HttpResponse, etag: &str) -> HttpResponse {
     set(response.headers_mut(), "etag", etag);
     set(response.headers_mut(), "vary", "Accept");
-    response
-}
-
-pub(super) fn empty(code: StatusCode) -> HttpResponse {
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = code;
     response
 }
 
@@ -278,6 +267,6 @@ impl crate::discovery::Render for Reply {
     }
 
     fn not_modified(&self, etag: &str) -> HttpResponse {
-        cached(empty(StatusCode::NOT_MODIFIED), etag)
+        cached(respond::response(StatusCode::NOT_MODIFIED, Body::Empty), etag)
     }
 }

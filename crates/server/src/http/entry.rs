@@ -10,10 +10,10 @@ use access::flow::{Flow, Seat};
 use base::metrics::{AttemptResult, METRICS};
 use base::request::{RequestInfo, User, Verb};
 use base::{clock, trace, wording};
-use http::header::USER_AGENT;
+use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, StatusCode};
 use machinery::status::{Details, Reason};
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value};
 
 use super::arrival::Arrival;
 use super::chain::{Early, Edge, HttpResponse, out_of_time};
@@ -21,7 +21,7 @@ use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
 use super::negotiate::Accepted;
 use super::request_body::RequestBody;
-use super::respond::{self, Reply, set};
+use super::respond::{self, Reply, header, set};
 use super::{measure, websocket};
 use crate::limits;
 
@@ -54,7 +54,7 @@ impl RequestSlot<'_> {
 
 /// The entry to workspaces has decided about the request, by a document or a refusal.
 #[derive(Clone)]
-struct Settled(Result<Value, Status>);
+struct Settled(Result<Value>);
 
 impl Edge {
     /// Responds to a request with an outcome that the entry to workspaces has decided. The request is audited, logged and
@@ -63,14 +63,14 @@ impl Edge {
         self: Arc<Self>,
         client: Arc<Client>,
         mut request: http::Request<RequestBody>,
-        outcome: Result<Value, Status>,
+        outcome: Result<Value>,
     ) -> HttpResponse {
         request.extensions_mut().insert(Settled(outcome));
         self.serve(client, request).await
     }
 
     /// Authenticates a client and authorizes a request for it. The request is not made.
-    pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<(), Status> {
+    pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<()> {
         let vouched = async {
             let user = self.identify(client, headers, &info, &mut CredentialWarnings::default()).await?;
             self.authorize(user, info).await.map(drop).map_err(|refusal| match refusal {
@@ -148,11 +148,11 @@ impl Edge {
         let authorized = pin!(self.authorize(user, info));
         let authorized = trace::at(reply.trace_context, authorized);
         let authorized = tokio::time::timeout_at(until, authorized).await.map_err(|_| out_of_time())?;
-        if let Some(audit_context) = &reply.audit_context {
-            audit_context.took(Layer::Queue, dequeued - queued);
-            audit_context.took(Layer::Authorization, dequeued.elapsed());
-            annotate_decision(audit_context, &authorized);
-        }
+        reply.audit(|audit| {
+            audit.took(Layer::Queue, dequeued - queued);
+            audit.took(Layer::Authorization, dequeued.elapsed());
+            annotate_decision(audit, &authorized);
+        });
         let authorized = authorized.map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => reply.status(&status),
             Refusal::Failed(why) => {
@@ -180,16 +180,14 @@ impl Edge {
             reply.audit_context = self.record(arrival, info, identified.as_ref().ok());
         }
         reply.warnings = remarks.warnings;
-        if let Some(audit_context) = &reply.audit_context {
-            remarks.annotations.into_iter().for_each(|(key, text)| audit_context.annotate(key, text));
-            audit_context.took(Layer::Authentication, started.elapsed());
-        }
+        reply.audit(|audit| {
+            remarks.annotations.into_iter().for_each(|(key, text)| audit.annotate(key, text));
+            audit.took(Layer::Authentication, started.elapsed());
+        });
         reply.closes = self.closes_after(arrival.parts.version, &identified);
         identified.map_err(|status| {
             let response = reply.status(&status);
-            if let Some(audit_context) = &reply.audit_context {
-                audit_context.unauthenticated(&authentication::attempted(&client.certificate, headers));
-            }
+            reply.audit(|audit| audit.unauthenticated(&authentication::attempted(&client.certificate, headers)));
             response
         })
     }
@@ -208,9 +206,7 @@ impl Edge {
         let impersonated = trace::at(reply.trace_context, impersonated);
         let impersonated = tokio::time::timeout_at(until, impersonated).await.map_err(|_| out_of_time())?;
         let Some(impersonated) = impersonated.map_err(|status| reply.status(&status))? else { return Ok(user) };
-        if let Some(audit_context) = &reply.audit_context {
-            audit_context.impersonated(&impersonated.user, impersonated.constraint);
-        }
+        reply.audit(|audit| audit.impersonated(&impersonated.user, impersonated.constraint));
         Ok(impersonated.user)
     }
 
@@ -223,7 +219,7 @@ impl Edge {
             uri: arrival.target(),
             info,
             user: user.unwrap_or(&unknown),
-            agent: headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+            agent: header(headers, USER_AGENT),
             sources: &audit::source_addresses(headers, arrival.client.address),
         };
         self.config.audit.begin(subject, arrival.received)
@@ -248,7 +244,7 @@ impl Edge {
     }
 
     /// The duration of `?timeout=`, at most the request timeout of the server.
-    fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration, Status> {
+    fn timeout(&self, info: &RequestInfo) -> Result<std::time::Duration> {
         let text = info.query.get("timeout").unwrap_or_default();
         if text.is_empty() || info.is_long_running() {
             return Ok(self.config.timeout);
@@ -267,7 +263,7 @@ impl Edge {
         headers: &HeaderMap,
         info: &RequestInfo,
         remarks: &mut CredentialWarnings,
-    ) -> Result<User, Status> {
+    ) -> Result<User> {
         let protocols = offered_protocols(headers);
         let credentials = credentials(client, headers, protocols.as_deref(), &info.path);
         let user = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
@@ -327,17 +323,16 @@ fn continues_trace(user: &User) -> bool {
 fn span_of(arrival: &Arrival<'_>, info: &RequestInfo) -> (String, trace::Attributes) {
     let parts = arrival.parts;
     let address = arrival.client.address.to_string();
-    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let protocol = format!("{:?}", parts.version);
     let attributes = trace::attributes([
         ("http.request.method", parts.method.as_str()),
         ("url.scheme", "https"),
         ("url.path", parts.uri.path()),
         ("http.target", arrival.target()),
-        ("server.address", header(http::header::HOST)),
+        ("server.address", header(&parts.headers, HOST)),
         ("network.peer.address", &address),
         ("network.protocol.version", protocol.trim_start_matches("HTTP/")),
-        ("user_agent.original", header(USER_AGENT)),
+        ("user_agent.original", header(&parts.headers, USER_AGENT)),
         ("audit-id", arrival.audit_id),
     ]);
     (info.pattern(), attributes)

@@ -15,7 +15,7 @@ use super::documents::pretty;
 use super::measure;
 use super::perform::{is_served, read};
 use super::request_body::RequestBody;
-use super::respond::{self, Reply};
+use super::respond::{self, Reply, header};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
 use crate::verbs::{self, Format, Request, Warnings};
@@ -70,9 +70,7 @@ impl Edge {
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
         if let Some(text) = deprecation.filter(|_| is_routed) {
             measure::deprecated(&self.context, &request);
-            if let Some(audit_context) = &reply.audit_context {
-                audit_context.annotate("k8s.io/deprecated", "true");
-            }
+            reply.audit(|audit| audit.annotate("k8s.io/deprecated", "true"));
             request.warn(text);
         }
         let fields = || handler_fields(&request, headers);
@@ -101,7 +99,7 @@ fn handler_name(request: &Request) -> &'static str {
 /// The attributes of a handler's span.
 fn handler_fields(request: &Request, headers: &HeaderMap) -> trace::Attributes {
     let info = &request.authorized.info;
-    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header = |name| header(headers, name);
     trace::attributes([
         ("accept", header(ACCEPT)),
         ("api-group", &info.group),

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use base::request::Query;
 use http::Response;
-use machinery::{Release, Value};
+use machinery::{Release, Value, json};
 use objects::{Faults, Objects};
 
 use super::body::Body;
@@ -168,23 +168,14 @@ pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");
 pub fn version(release: Release, compatible_minor: u32) -> Value {
     let (major, minor, patch) = KUBERNETES_VERSION;
     let pintle = env!("CARGO_PKG_VERSION");
-    let text = |number: u32| Value::from(number.to_string());
-    [
-        ("major", Value::from(major)),
-        ("minor", Value::from(minor)),
-        ("emulationMajor", Value::from(major)),
-        ("emulationMinor", text(release.minor())),
-        ("minCompatibilityMajor", Value::from(major)),
-        ("minCompatibilityMinor", text(compatible_minor)),
-        ("gitVersion", Value::from(format!("v{major}.{minor}.{patch}+pintle.{pintle}"))),
-        ("gitCommit", Value::from("0000000000000000000000000000000000000000")),
-        ("gitTreeState", Value::from("clean")),
-        ("buildDate", Value::from("2026-11-21T00:00:00Z")),
-        ("goVersion", Value::from("none")),
-        ("compiler", Value::from("rustc")),
-        ("platform", Value::from(PLATFORM)),
-    ]
-    .into()
+    json!({
+        "major": major, "minor": minor,
+        "emulationMajor": major, "emulationMinor": (release.minor().to_string()),
+        "minCompatibilityMajor": major, "minCompatibilityMinor": (compatible_minor.to_string()),
+        "gitVersion": (format!("v{major}.{minor}.{patch}+pintle.{pintle}")),
+        "gitCommit": "0000000000000000000000000000000000000000", "gitTreeState": "clean",
+        "buildDate": "2026-11-21T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": PLATFORM
+    })
 }
 
 #[cfg(test)]

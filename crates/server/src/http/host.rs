@@ -5,6 +5,7 @@ use http::header::{CONNECTION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, Version};
 
 use super::body::Body;
+use super::respond::response;
 
 /// Why an HTTP/1 request is refused; an empty text where Go's server refuses it without a reason.
 fn fault(version: Version, method: &Method, headers: &HeaderMap) -> Option<&'static str> {
@@ -30,8 +31,7 @@ pub fn refusal(version: Version, method: &Method, headers: &HeaderMap) -> Option
     }
     let fault = fault(version, method, headers)?;
     let text = if fault.is_empty() { "400 Bad Request".to_owned() } else { format!("400 Bad Request: {fault}") };
-    let mut response = Response::new(Body::Full(Bytes::from(text)));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    let mut response = response(StatusCode::BAD_REQUEST, Body::Full(Bytes::from(text)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     Some(response)

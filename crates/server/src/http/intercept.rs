@@ -19,7 +19,7 @@ use super::interceptor::{
     Tap,
 };
 use super::request_body::RequestBody;
-use super::respond::{Reply, set};
+use super::respond::{Reply, header, response, set};
 use crate::limits;
 use crate::verbs::{Request, Watch};
 
@@ -55,7 +55,7 @@ impl Edge {
             authorized.info.query = Query::parse(&format!("{}&dryRun=All", query.encode()));
         }
         let _counted = interceptor.counter(&authorized.info).map(Counted::begin);
-        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let agent = header(headers, USER_AGENT);
         let subject = InterceptedRequest { user: &authorized.user, info: &authorized.info, agent };
         let Some(interception) = interceptor.intercept(&subject) else {
             return self.handle(authorized, headers, body, reply).await;
@@ -64,8 +64,8 @@ impl Edge {
         if let Some(delay) = delay {
             delay.await;
         }
-        if let (Some(audit_context), false) = (&reply.audit_context, cause.is_empty()) {
-            audit_context.annotate(CAUSE_ANNOTATION, cause.clone());
+        if !cause.is_empty() {
+            reply.audit(|audit| audit.annotate(CAUSE_ANNOTATION, cause.clone()));
         }
         if let Some(Disruption::Lagging(lag)) = disruption {
             reply.lag = Some(lag);
@@ -92,7 +92,7 @@ impl Edge {
     /// The observation of a request, if there is an interceptor that observes it.
     pub(super) fn observe(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Box<dyn Observation>> {
         let interceptor = self.interceptor.as_ref()?;
-        interceptor.observe(info, headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default())
+        interceptor.observe(info, header(headers, USER_AGENT))
     }
 
     /// The tap that copies a request, if there is an interceptor that records it.
@@ -121,8 +121,7 @@ fn timed_out() -> Status {
 }
 
 fn dropped() -> HttpResponse {
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    let mut response = response(StatusCode::INTERNAL_SERVER_ERROR, Body::Empty);
     response.extensions_mut().insert(Dropped);
     response
 }

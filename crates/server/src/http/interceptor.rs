@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Response;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value};
 use objects::{Position, Stored};
 use store::Revision;
 
@@ -39,7 +39,7 @@ pub trait Interceptor: Send + Sync {
     /// Whether a request is a review: its object is validated but not stored, and [`Interceptor::review`] completes it.
     fn is_review(&self, info: &RequestInfo) -> bool;
 
-    fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>>;
+    fn review(&self, object: Value) -> BoxFuture<'_, Result<Value>>;
 }
 
 /// Observes one request.

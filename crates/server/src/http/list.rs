@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::task;
 use bytes::Bytes;
-use machinery::{Status, Value, cbor, protobuf, yaml};
+use machinery::{Result, Value, cbor, protobuf, yaml};
 use objects::{ProtobufForm, Sink as _};
 
 use super::body::{Broken, NextPiece, PieceSource};
@@ -118,7 +118,7 @@ pub async fn protobuf_bytes(
     form: ProtobufForm,
     request: &Request,
     mut items: Items,
-) -> Result<u64, Status> {
+) -> Result<u64> {
     let mut bytes = 0;
     while items.len() > 0 {
         for shown in items.next(request).await? {
@@ -155,7 +155,7 @@ fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The conversion of an item to a row, a PartialObjectMetadata or a whole object.
-pub fn tree_of(request: &Request, accepted: Accepted) -> Result<ToTree, Status> {
+pub fn tree_of(request: &Request, accepted: Accepted) -> Result<ToTree> {
     Ok(match accepted.shape {
         Shape::Table => {
             let table = table::Table::new(request, &accepted)?;
@@ -194,7 +194,7 @@ impl ListBody {
     }
 
     /// Encodes items until `bytes` bytes are waiting to be sent. Returns whether the whole list has been encoded.
-    pub async fn fill(&mut self, bytes: usize) -> Result<bool, Status> {
+    pub async fn fill(&mut self, bytes: usize) -> Result<bool> {
         while self.chunks.len() < bytes && !self.ended {
             if let Some(shown) = self.pending.pop_front() {
                 if std::mem::replace(&mut self.has_items, true) {
@@ -232,7 +232,7 @@ impl ListBody {
         ListBody { gzip: Some(Gzip::default()), ..self }
     }
 
-    async fn next_piece(&mut self) -> Result<Option<Bytes>, Status> {
+    async fn next_piece(&mut self) -> Result<Option<Bytes>> {
         if self.gzip.is_some() {
             return self.next_compressed_piece().await;
         }
@@ -248,7 +248,7 @@ impl ListBody {
         Ok(self.chunks.pop())
     }
 
-    async fn next_compressed_piece(&mut self) -> Result<Option<Bytes>, Status> {
+    async fn next_compressed_piece(&mut self) -> Result<Option<Bytes>> {
         let was_ended = self.ended;
         let ended = self.fill(limits::PIECE_BYTES_MAX).await?;
         self.chunks.close();

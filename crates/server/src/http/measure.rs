@@ -9,6 +9,7 @@ use base::metrics::{
     VersionInfo, WatchList,
 };
 use base::request::{RequestInfo, User, Verb};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response};
 use machinery::{Text, Value};
 use prometheus_client::metrics::counter::Counter;
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use super::body::Body;
 use super::health;
+use super::respond::header;
 use crate::verbs::{Context, Request};
 
 /// Non-resource paths with metrics of their own: the path, and the labels `subresource` and `component`.
@@ -130,11 +132,7 @@ fn series(registry: &Registry, kinds: KindSeries, info: &RequestInfo, headers: &
 
 /// The label `verb`, as kube-apiserver reports it. A GET of a collection that selects one name is a LIST.
 fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
-    let is_apply = |headers: &HeaderMap| {
-        let content_type =
-            headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        content_type.starts_with("application/apply-patch")
-    };
+    let is_apply = |headers: &HeaderMap| header(headers, CONTENT_TYPE).starts_with("application/apply-patch");
     if !info.is_resource {
         return (info.method == http::Method::GET).then_some("GET");
     }

@@ -55,5 +55,5 @@ pub use listener::Listener;
 pub use open::OpenCount;
 pub use request_body::RequestBody;
 pub use request_log::REQUESTS;
-pub use respond::status_response;
+pub use respond::{header, response, status_response};
 pub use tls::{Acceptors, ProxyAuthority, Tls, TlsError};

@@ -10,7 +10,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use machinery::status::Reason;
-use machinery::{Release, Status};
+use machinery::{Release, Result, Status};
 use resource::builtin::{Connect, OwnEndpoint};
 
 use super::body::Body;
@@ -19,7 +19,7 @@ use super::chain::{Edge, HttpResponse};
 use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
 use super::request_body::RequestBody;
-use super::respond::{Reply, set};
+use super::respond::{Reply, header, response, set};
 use super::route::{check_accept, check_accept_of_log, check_shape_of_log, verb_of};
 use super::watch::Stream;
 use crate::limits;
@@ -32,7 +32,7 @@ impl Edge {
         logs: Arc<dyn CapturedLogs>,
         request: &Request,
         reply: &Reply,
-    ) -> Result<HttpResponse, Status> {
+    ) -> Result<HttpResponse> {
         let (container, lines) = verbs::container_log(request)?;
         check_shape_of_log(reply)?;
         let (namespace, pod) = (request.namespace().to_string(), request.name().to_string());
@@ -69,7 +69,7 @@ impl Edge {
         headers: &HeaderMap,
         body: RequestBody,
         reply: &Reply,
-    ) -> Result<HttpResponse, Status> {
+    ) -> Result<HttpResponse> {
         let verb = verb_of(&request)?;
         if let Some(OwnEndpoint::Connect(connect)) = request.endpoint() {
             if connect == Connect::Log {
@@ -82,9 +82,7 @@ impl Edge {
             if connect == Connect::Log {
                 check_shape_of_log(reply)?;
             }
-            let mut response = Response::new(Body::Full(Bytes::new()));
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            return Ok(response);
+            return Ok(response(StatusCode::NO_CONTENT, Body::Full(Bytes::new())));
         }
         let patch = match verb {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
@@ -136,7 +134,7 @@ impl Edge {
         reply.outcome(&request, outcome).await
     }
 
-    async fn create(&self, request: &Arc<Request>, headers: &HeaderMap, body: RequestBody) -> Result<Outcome, Status> {
+    async fn create(&self, request: &Arc<Request>, headers: &HeaderMap, body: RequestBody) -> Result<Outcome> {
         let format = body_format(self.served, headers)?;
         let document = read(headers, body, format).await?;
         let created = written(request, &document, boxed(verbs::create(&self.context, request, &document))).await?;
@@ -149,7 +147,7 @@ impl Edge {
         }
     }
 
-    async fn watch(&self, request: Arc<Request>, headers: &HeaderMap, reply: &Reply) -> Result<HttpResponse, Status> {
+    async fn watch(&self, request: Arc<Request>, headers: &HeaderMap, reply: &Reply) -> Result<HttpResponse> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served))?;
         let running = RunningWatch::begin(&self.context, &request);
         let mut watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
@@ -174,7 +172,7 @@ impl Edge {
         if accepted.shape == negotiate::Shape::PartialList {
             return Ok(reply.bytes(StatusCode::OK, Media::Json.as_str(), vec![]));
         }
-        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let agent = header(headers, USER_AGENT);
         self.intercept_watch(&watch.request.clone(), agent, &mut watch);
         let stream = Box::new(Stream::new(watch, accepted, running)?);
         let mut response = Response::new(Body::stream(stream));
@@ -203,12 +201,8 @@ fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> 
     Box::pin(write)
 }
 
-fn content_type(headers: &HeaderMap) -> &str {
-    headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default()
-}
-
-fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format, Status> {
-    match Media::of_content_type(served, content_type(headers)) {
+fn body_format(served: &[Media], headers: &HeaderMap) -> Result<Format> {
+    match Media::of_content_type(served, header(headers, CONTENT_TYPE)) {
         Some(Media::Json) => Ok(Format::Json),
         Some(Media::Yaml) => Ok(Format::Yaml),
         Some(Media::Protobuf) => Ok(Format::Protobuf),
@@ -225,9 +219,9 @@ pub(super) fn is_served(served: &[Media], request: &Request, headers: &HeaderMap
     }
 }
 
-fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format), Status> {
+fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Result<(PatchKind, Format)> {
     let cbor = served.contains(&Media::Cbor);
-    let kind = PatchKind::of(content_type(headers)).filter(|(_, format)| cbor || *format != Format::Cbor);
+    let kind = PatchKind::of(header(headers, CONTENT_TYPE)).filter(|(_, format)| cbor || *format != Format::Cbor);
     if !request.resource.serving.strategic_merge {
         return kind.filter(|(kind, _)| *kind != PatchKind::Strategic).ok_or_else(|| {
             let list = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -244,7 +238,7 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
 }
 
 /// Reads the body of a request, up to [`limits::BODY_BYTES_MAX`] bytes.
-pub(super) async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<Document, Status> {
+pub(super) async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<Document> {
     if let Some(document) = body.decoded().filter(|document| document.format == format) {
         return Ok(document);
     }
@@ -252,7 +246,7 @@ pub(super) async fn read(headers: &HeaderMap, body: RequestBody, format: Format)
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
         Status::new(Reason::RequestEntityTooLarge, message)
     };
-    let declared = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<usize>().ok());
+    let declared = header(headers, CONTENT_LENGTH).parse::<usize>().ok();
     if declared.is_some_and(|length| length > limits::BODY_BYTES_MAX) {
         return Err(too_large());
     }
@@ -270,7 +264,7 @@ pub(super) async fn read(headers: &HeaderMap, body: RequestBody, format: Format)
 }
 
 /// The DeleteOptions in the body of a DELETE; `None` if it is empty.
-async fn delete_document(served: &[Media], headers: &HeaderMap, body: RequestBody) -> Result<Option<Document>, Status> {
+async fn delete_document(served: &[Media], headers: &HeaderMap, body: RequestBody) -> Result<Option<Document>> {
     let document = read(headers, body, Format::Json).await?;
     if document.bytes().is_empty() {
         return Ok(None);

@@ -92,8 +92,7 @@ fn switched(response: Response<Incoming>) -> HttpResponse {
     if let Some(protocol) = remove_hop_by_hop(&mut parts.headers) {
         set_upgrade(&mut parts.headers, protocol);
     }
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = parts.status;
+    let mut response = respond::response(parts.status, Body::Empty);
     *response.headers_mut() = parts.headers;
     response
 }
@@ -118,8 +117,7 @@ fn relayed(response: Response<Incoming>, stop: Option<watch::Receiver<bool>>) ->
         Some(stop) => Body::stream(Box::new(RelayedWatch { body, stop })),
         None => Body::Relayed(body),
     };
-    let mut response = Response::new(body);
-    *response.status_mut() = parts.status;
+    let mut response = respond::response(parts.status, body);
     *response.headers_mut() = parts.headers;
     response
 }

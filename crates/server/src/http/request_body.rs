@@ -9,8 +9,8 @@ use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use machinery::Status;
 use machinery::status::Reason;
+use machinery::{Result, Status};
 use resource::Document;
 
 use super::interceptor::Tap;
@@ -38,7 +38,7 @@ enum Source {
 }
 
 /// Makes the body that is handled from the one that was sent, or refuses it.
-type Making = Box<dyn FnOnce(&[u8]) -> Result<Bytes, Status> + Send>;
+type Making = Box<dyn FnOnce(&[u8]) -> Result<Bytes> + Send>;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body that is made once the one that was sent is whole.
@@ -91,11 +91,7 @@ impl RequestBody {
 
     /// A body that is made of this one, of at most `bytes_max` bytes. This one is read when the handler reads its body: after
     /// authorization, with a seat and within the deadline. An error of `make` is the response.
-    pub fn made(
-        self,
-        bytes_max: usize,
-        make: impl FnOnce(&[u8]) -> Result<Bytes, Status> + Send + 'static,
-    ) -> RequestBody {
+    pub fn made(self, bytes_max: usize, make: impl FnOnce(&[u8]) -> Result<Bytes> + Send + 'static) -> RequestBody {
         let made = MadeBody { sent: self, read: vec![], bytes_max, make: Some(Box::new(make)) };
         RequestBody(Source::Made(Box::new(made)))
     }

@@ -8,10 +8,10 @@ use access::flow::Classification;
 use base::task::{self, Trace};
 use base::trace::Span;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{AsHeaderName, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, cbor, yaml};
+use machinery::{Result, Status, Text, Value, cbor, json, yaml};
 use objects::{ProtobufForm, Stored};
 
 use super::body::Body;
@@ -92,10 +92,8 @@ impl Reply {
 
     /// Responds with a Status, which has no other shapes. It is not audited if the client accepts no form of it.
     pub fn status(&self, status: &Status) -> Response<Body> {
-        if let Some(audit_context) = &self.audit_context
-            && !self.plain.is_empty()
-        {
-            audit_context.status(&status.to_value());
+        if !self.plain.is_empty() {
+            self.audit(|audit| audit.status(&status.to_value()));
         }
         self.status_in(status, self.plain.first().copied())
     }
@@ -153,8 +151,7 @@ impl Reply {
         let bytes = bytes.into();
         let compress = self.gzip && bytes.len() > limits::GZIP_BYTES_MIN;
         let body = if compress { Bytes::from(task::blocking(|| gzip(&bytes))) } else { bytes };
-        let mut response = Response::new(Body::Full(body));
-        *response.status_mut() = code;
+        let mut response = response(code, Body::Full(body));
         self.set_content(response.headers_mut(), content_type, compress);
         response
     }
@@ -166,12 +163,10 @@ impl Reply {
         response
     }
 
-    pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
+    pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>> {
         match outcome {
             Outcome::Success(effect, value) => {
-                if let Some(audit_context) = &self.audit_context {
-                    audit_context.status(&value);
-                }
+                self.audit(|audit| audit.status(&value));
                 let code = code(effect);
                 if self.protobuf(request).is_some()
                     && let Some(response) = self.envelope(code, &value)
@@ -201,11 +196,16 @@ impl Reply {
         }
     }
 
+    /// Adds to the audit context, if there is one.
+    pub(super) fn audit(&self, add: impl FnOnce(&AuditContext)) {
+        if let Some(audit_context) = &self.audit_context {
+            add(audit_context);
+        }
+    }
+
     /// Adds the response object to the audit context.
     pub(super) fn record(&self, object: impl FnOnce() -> Value) {
-        if let Some(audit_context) = &self.audit_context {
-            audit_context.response(object);
-        }
+        self.audit(|audit| audit.response(object));
     }
 
     /// Like [`Reply::tree`], but also audits the value.
@@ -227,7 +227,7 @@ impl Reply {
         Some(self.bytes(code, Media::Protobuf.as_str(), bytes))
     }
 
-    fn object(&self, request: &Request, code: StatusCode, shown: &ResponseObject) -> Result<Response<Body>, Status> {
+    fn object(&self, request: &Request, code: StatusCode, shown: &ResponseObject) -> Result<Response<Body>> {
         if let Some(accepted) = self.protobuf(request) {
             let object = match accepted.shape {
                 Shape::PartialList => return Err(no_list(request)),
@@ -258,7 +258,7 @@ impl Reply {
         }
     }
 
-    async fn list(&self, request: &Arc<Request>, list: ListOutcome) -> Result<Response<Body>, Status> {
+    async fn list(&self, request: &Arc<Request>, list: ListOutcome) -> Result<Response<Body>> {
         if let Some(accepted) = self.protobuf(request) {
             let (version, kind, form) = match accepted.shape {
                 Shape::Partial => return Err(no_object(request)),
@@ -304,7 +304,7 @@ impl Reply {
         list: ListOutcome,
         accepted: Accepted,
         encoding: Option<ListEncoding>,
-    ) -> Result<Response<Body>, Status> {
+    ) -> Result<Response<Body>> {
         if self.audit_context.as_ref().is_some_and(|audit_context| audit_context.keeps_response()) {
             let all = all_of(request, list.items.clone()).await?;
             let trees = all.iter().map(list::tree_of(request, accepted)?).collect();
@@ -349,7 +349,7 @@ impl Reply {
 }
 
 /// Reads all items of a list.
-async fn all_of(request: &Request, mut items: Items) -> Result<Vec<ResponseObject>, Status> {
+async fn all_of(request: &Request, mut items: Items) -> Result<Vec<ResponseObject>> {
     let mut all = vec![];
     while items.len() > 0 {
         all.extend(items.next(request).await?);
@@ -358,7 +358,7 @@ async fn all_of(request: &Request, mut items: Items) -> Result<Vec<ResponseObjec
 }
 
 /// Wraps items in a list, a table or a PartialObjectMetadataList.
-fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: Value) -> Result<Value, Status> {
+fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: Value) -> Result<Value> {
     Ok(match accepted.shape {
         Shape::Table => table::Table::new(request, accepted)?.around(list_meta(list), items),
         Shape::PartialList => partial_list(list, accepted, items),
@@ -412,24 +412,16 @@ fn whole_meta(request: &Request, list: &ListOutcome) -> Value {
 }
 
 fn list_frame(request: &Request, list: &ListOutcome, items: Value) -> Value {
-    [
-        ("apiVersion", Value::String(request.api_version())),
-        ("items", items),
-        ("kind", Value::from(request.resource.list_kind.as_str())),
-        ("metadata", whole_meta(request, list)),
-    ]
-    .into()
+    let (version, kind) = (request.api_version(), request.resource.list_kind.as_str());
+    json!({"apiVersion": version, "items": items, "kind": kind, "metadata": (whole_meta(request, list))})
 }
 
 fn partial_list(list: &ListOutcome, accepted: &Accepted, items: Value) -> Value {
     let is_empty = items.as_array().is_some_and(<[Value]>::is_empty);
-    [
-        ("kind", Value::from("PartialObjectMetadataList")),
-        ("apiVersion", Value::from(accepted.shape_version())),
-        ("metadata", list_meta(list)),
-        ("items", if is_empty { Value::Null } else { items }),
-    ]
-    .into()
+    let (version, items) = (accepted.shape_version(), if is_empty { Value::Null } else { items });
+    json!({
+        "kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": (list_meta(list)), "items": items
+    })
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -437,6 +429,18 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     // writes to memory do not fail
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
+}
+
+/// Builds a response that has no headers yet.
+pub fn response(code: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    response
+}
+
+/// Reads a header: as with Go's `Header.Get`, the first one counts, and one that is missing or no text is empty.
+pub fn header(headers: &HeaderMap, name: impl AsHeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Sets a header; an invalid name or value is ignored.
@@ -458,8 +462,8 @@ pub fn status_response(status: &Status) -> Response<Body> {
 }
 
 pub fn text(code: u16, message: &str) -> Response<Body> {
-    let mut response = Response::new(Body::Full(Bytes::copy_from_slice(message.as_bytes())));
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = response(code, Body::Full(Bytes::copy_from_slice(message.as_bytes())));
     set(response.headers_mut(), CONTENT_TYPE.as_str(), "text/plain; charset=utf-8");
     set(response.headers_mut(), "x-content-type-options", "nosniff");
     response

@@ -6,13 +6,13 @@ use base::request::{RequestInfo, Verb};
 use http::header::ACCEPT;
 use http::{HeaderMap, Method};
 use machinery::status::Reason;
-use machinery::{Status, Text};
+use machinery::{Result, Status, Text};
 use resource::builtin::{OwnEndpoint, OwnSubresource};
 use resource::{Resource, Version, no_such_method};
 
 use super::chain::Edge;
 use super::negotiate::{self, Accepted, Media};
-use super::respond::Reply;
+use super::respond::{Reply, header};
 use crate::verbs::{self, Request, Subresource};
 
 /// The resource, version and subresource of a path.
@@ -118,7 +118,7 @@ impl Edge {
 }
 
 /// The verb of a request, or an error if the resource does not support it.
-pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
+pub(super) fn verb_of(request: &Request) -> Result<Verb> {
     let info = &request.authorized.info;
     let verb = info.verb;
     let has_name = !info.name.is_empty();
@@ -170,9 +170,9 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
 
 /// Fails with 406 if the client does not accept a log. The route of logs serves text as well, but as in kube-apiserver the client
 /// has to accept a media type of objects, too.
-pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<(), Status> {
+pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<()> {
     const TEXT: &str = "text/plain";
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = header(headers, ACCEPT);
     if !reply.named && !negotiate::lists(accept, &[TEXT]) {
         return Err(negotiate::not_available(&format!("{TEXT}, {}", negotiate::media_list(reply.served))));
     }
@@ -183,7 +183,7 @@ pub(super) fn check_accept_of_log(headers: &HeaderMap, reply: &Reply) -> Result<
 }
 
 /// Fails if the client asks for the metadata of a log. kube-apiserver checks this when it has found the Pod.
-pub(super) fn check_shape_of_log(reply: &Reply) -> Result<(), Status> {
+pub(super) fn check_shape_of_log(reply: &Reply) -> Result<()> {
     use negotiate::Shape;
     match reply.accepted.iter().map(|accepted| accepted.shape).find(|shape| *shape != Shape::Table) {
         Some(Shape::Partial) => Err(Status::untyped(500, "object does not implement the Object interfaces")),
@@ -196,7 +196,7 @@ pub(super) fn check_shape_of_log(reply: &Reply) -> Result<(), Status> {
 }
 
 /// Fails with 406 if the client accepts no form that the resource supports.
-pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<(), Status> {
+pub(super) fn check_accept(request: &Request, verb: Verb, reply: &Reply) -> Result<()> {
     let whole = |a: &Accepted| a.media == Media::Protobuf && a.shape == negotiate::Shape::Whole;
     let not_encodable = !request.resource.serving.protobuf;
     if not_encodable && !reply.accepted.is_empty() && reply.accepted.iter().all(whole) {

@@ -7,7 +7,7 @@ use base::{clock, task};
 use kinds::annotated_fields;
 use machinery::jsonpath::columns::RowVisits;
 use machinery::jsonpath::{self, JsonPath};
-use machinery::{Map, Status, Value};
+use machinery::{Map, Result, Status, Value, json};
 use resource::Column;
 use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
 
@@ -16,12 +16,8 @@ use crate::verbs::{Request, Subresource};
 
 /// `PartialObjectMetadata` of an object.
 pub fn partial(object: &Value, accepted: &Accepted) -> Value {
-    [
-        ("kind", Value::from("PartialObjectMetadata")),
-        ("apiVersion", Value::from(accepted.shape_version())),
-        ("metadata", metadata(object)),
-    ]
-    .into()
+    let version = accepted.shape_version();
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": (metadata(object))})
 }
 
 /// The metadata of an object, without annotations that stand for fields of another version.
@@ -61,14 +57,7 @@ enum CellSource {
 
 /// The definition of a column.
 fn definition(name: &str, kind: &str, format: &str, description: &str, priority: i64) -> Value {
-    [
-        ("name", Value::from(name)),
-        ("type", Value::from(kind)),
-        ("format", Value::from(format)),
-        ("description", Value::from(description)),
-        ("priority", Value::Int(priority)),
-    ]
-    .into()
+    json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
 }
 
 impl Cells {
@@ -158,7 +147,7 @@ pub struct Table {
 
 impl Table {
     /// The table of a request; fails if `includeObject` is invalid.
-    pub fn new(request: &Request, accepted: &Accepted) -> Result<Table, Status> {
+    pub fn new(request: &Request, accepted: &Accepted) -> Result<Table> {
         let include = match request.query().get("includeObject").unwrap_or_default() {
             "" | "Metadata" => Include::Metadata,
             "Object" => Include::Object,
@@ -216,14 +205,10 @@ impl Table {
 
     fn table(&self, metadata: Value, definitions: Value, rows: Vec<Value>) -> Value {
         let rows = if self.has_null_rows && rows.is_empty() { Value::Null } else { Value::Array(rows) };
-        [
-            ("kind", Value::from("Table")),
-            ("apiVersion", Value::from(self.accepted.shape_version())),
-            ("metadata", metadata),
-            ("columnDefinitions", definitions),
-            ("rows", rows),
-        ]
-        .into()
+        let version = self.accepted.shape_version();
+        json!({
+            "kind": "Table", "apiVersion": version, "metadata": metadata, "columnDefinitions": definitions, "rows": rows
+        })
     }
 
     pub fn of_object(&self, object: &Value) -> Value {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use machinery::{Status, Value, cbor, protobuf};
+use machinery::{Result, Value, cbor, protobuf};
 use objects::Sink as _;
 
 use super::body::{NextPiece, PieceSource};
@@ -48,7 +48,7 @@ impl PieceSource for Stream {
 
 impl Stream {
     /// Fails if a table is accepted and its options are invalid.
-    pub fn new(watch: Watch, accepted: Accepted, running: RunningWatch) -> Result<Stream, Status> {
+    pub fn new(watch: Watch, accepted: Accepted, running: RunningWatch) -> Result<Stream> {
         let table = match accepted.shape {
             Shape::Table => Some(Table::new(&watch.request, &accepted)?),
             _ => None,

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use futures_util::{SinkExt as _, StreamExt as _};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -20,19 +21,15 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::body::{Body, NextPiece};
 use super::open::OpenGuard;
-use super::respond::{self, set};
+use super::respond::{self, header, set};
 use crate::limits;
 
 type HttpResponse = Response<Body>;
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
 /// Whether a request asks for an upgrade to a WebSocket.
 pub fn is_upgrade_request(headers: &HeaderMap) -> bool {
-    text(headers, "connection").to_ascii_lowercase().contains("upgrade")
-        && text(headers, "upgrade").eq_ignore_ascii_case("websocket")
+    header(headers, "connection").to_ascii_lowercase().contains("upgrade")
+        && header(headers, "upgrade").eq_ignore_ascii_case("websocket")
 }
 
 /// Upgrades the connection of a watch and sends its events there. Returns 101 instead of the watch's 200, or an error
@@ -47,11 +44,11 @@ pub fn upgrade(
     let (Body::Stream(next), Some(connection)) = (body, connection) else {
         return respond::text(400, "websocket protocol error");
     };
-    let key = text(headers, "sec-websocket-key");
+    let key = header(headers, "sec-websocket-key");
     if key.is_empty() {
         return respond::text(400, "mismatch challenge/response");
     }
-    if text(headers, "sec-websocket-version") != "13" {
+    if header(headers, "sec-websocket-version") != "13" {
         let mut response = respond::text(400, "missing or bad WebSocket Version");
         set(response.headers_mut(), "sec-websocket-version", "13");
         return response;
@@ -59,7 +56,7 @@ pub fn upgrade(
     if !has_origin(headers) {
         return respond::text(403, "");
     }
-    let kind = parts.headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = header(&parts.headers, CONTENT_TYPE);
     let form = if kind.contains("protobuf") { Form::Binary } else { Form::Text };
     base::task::spawn("websocket", async move {
         if let Ok(connection) = connection.await {
@@ -70,8 +67,7 @@ pub fn upgrade(
         }
         drop(guard);
     });
-    let mut response = Response::new(Body::Empty);
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut response = respond::response(StatusCode::SWITCHING_PROTOCOLS, Body::Empty);
     set(response.headers_mut(), "connection", "Upgrade");
     set(response.headers_mut(), "upgrade", "websocket");
     set(response.headers_mut(), "sec-websocket-accept", &accept_key(key));
@@ -101,7 +97,7 @@ fn protocol(offered: &str) -> Option<&str> {
 
 /// Whether there is a valid `Origin` header. Go's WebSocket server requires one of all clients, not only of browsers.
 fn has_origin(headers: &HeaderMap) -> bool {
-    Url::parse_request(text(headers, "origin")).is_ok()
+    Url::parse_request(header(headers, "origin")).is_ok()
 }
 
 /// The type of messages.

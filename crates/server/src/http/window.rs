@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::clock;
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -87,13 +87,9 @@ impl Window {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WindowState> {
-        self.state.lock()
-    }
-
     /// Ready if more bytes may be handed over; otherwise the task is woken when bytes have been sent.
     pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let max = if is_fast() { limits::UNSENT_BYTES_FAST } else { limits::UNSENT_BYTES_MAX };
         if state.unsent < max {
             return Poll::Ready(());
@@ -107,7 +103,7 @@ impl Window {
         if bytes.is_empty() {
             return bytes;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.unsent == 0 {
             state.progress = clock::instant();
             self.begun.notify_one();
@@ -122,7 +118,7 @@ impl Window {
     async fn stalled(&self, limit: std::time::Duration) {
         loop {
             let since = {
-                let state = self.lock();
+                let state = self.state.lock();
                 (state.unsent > 0).then_some(state.progress)
             };
             match since {
@@ -148,7 +144,7 @@ impl AsRef<[u8]> for Unsent {
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        let mut state = self.window.lock();
+        let mut state = self.window.state.lock();
         state.unsent -= self.bytes.len();
         UNSENT.fetch_sub(self.bytes.len(), Ordering::Relaxed);
         state.progress = clock::instant();

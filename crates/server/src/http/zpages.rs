@@ -13,7 +13,7 @@ use machinery::{Release, Status, Text, Value, json, time};
 use super::body::Body;
 use super::health::KUBERNETES_VERSION;
 use super::negotiate::{self, Accepted, Clause, Media};
-use super::respond::{self, Reply, set};
+use super::respond::{self, Reply, header, set};
 
 /// First segments of paths that serve the API itself, which `/statusz` does not list.
 const API_PATHS: [&str; 5] = ["/.well-known", "/api", "/apis", "/openapi", "/openid"];
@@ -34,10 +34,6 @@ pub enum ZPage {
 }
 
 impl ZPage {
-    fn of(path: &str) -> Option<ZPage> {
-        [ZPage::Statusz, ZPage::Flagz].into_iter().find(|page| page.path() == path)
-    }
-
     fn path(self) -> &'static str {
         match self {
             ZPage::Statusz => "/statusz",
@@ -62,8 +58,7 @@ enum PageForm {
 
 /// The state of both pages.
 pub struct ZPages {
-    statusz: bool,
-    flagz: bool,
+    enabled: Vec<ZPage>,
     release: Release,
     /// When the server was started, in seconds since 1970.
     started: i64,
@@ -72,25 +67,14 @@ pub struct ZPages {
 
 impl ZPages {
     pub fn new(gates: &FeatureGates, release: Release, flags: BTreeMap<String, String>) -> ZPages {
-        ZPages {
-            statusz: gates.has(Feature::Statusz),
-            flagz: gates.has(Feature::Flagz),
-            release,
-            started: clock::machine_seconds(),
-            flags,
-        }
+        let pages = [(ZPage::Flagz, Feature::Flagz), (ZPage::Statusz, Feature::Statusz)];
+        let enabled = pages.into_iter().filter(|(_, gate)| gates.has(*gate)).map(|(page, _)| page).collect();
+        ZPages { enabled, release, started: clock::machine_seconds(), flags }
     }
 
     /// The paths of the enabled pages.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
-        [ZPage::Flagz, ZPage::Statusz].into_iter().filter(|page| self.serves(*page)).map(ZPage::path)
-    }
-
-    fn serves(&self, page: ZPage) -> bool {
-        match page {
-            ZPage::Statusz => self.statusz,
-            ZPage::Flagz => self.flagz,
-        }
+        self.enabled.iter().map(|page| page.path())
     }
 
     /// The response for the path of an enabled page; `None` for other paths. `index` returns the paths that `/` lists.
@@ -101,8 +85,8 @@ impl ZPages {
         reply: &Reply,
         index: impl FnOnce() -> BTreeSet<String>,
     ) -> Option<Response<Body>> {
-        let page = ZPage::of(path).filter(|page| self.serves(*page))?;
-        let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let page = *self.enabled.iter().find(|page| page.path() == path)?;
+        let accept = header(headers, ACCEPT);
         Some(match form(page, accept, reply.served) {
             None => not_acceptable(accept, reply),
             Some(PageForm::Text) => plain(&self.text(page, index)),

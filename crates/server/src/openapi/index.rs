@@ -74,7 +74,7 @@ impl Index {
         let fixed = standard::FIXED.iter().map(|name| ((*name).to_owned(), vec![]));
         let mut served: BTreeMap<String, Vec<ServedResource>> = fixed.collect();
         for resource in snapshot.values().filter(|r| r.established) {
-            for version in resource.versions.iter().filter(|v| v.served) {
+            for version in resource.served_versions() {
                 let prefix = if resource.group.is_empty() { "api" } else { "apis/" };
                 let name = format!("{prefix}{}/{}", resource.group, version.name);
                 if version.built_in.is_some() && !resource.group.is_empty() {

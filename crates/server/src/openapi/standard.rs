@@ -307,14 +307,9 @@ pub fn parameters(release: Release) -> &'static Value {
 
 /// The path parameter with the name of an object.
 pub fn name_parameter(dialect: Dialect, kind: &str) -> Value {
-    let parameter: Value = [
-        ("description", Value::from(format!("name of the {kind}"))),
-        ("in", Value::from("path")),
-        ("name", Value::from("name")),
-        ("required", Value::Bool(true)),
-        ("type", Value::from("string")),
-    ]
-    .into();
+    let description = format!("name of the {kind}");
+    let parameter =
+        json!({"description": description, "in": "path", "name": "name", "required": true, "type": "string"});
     parameter_in(dialect, parameter)
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use machinery::{Status, Value, json, yaml};
+use machinery::{Result, Value, json, yaml};
 
 use super::stage;
-use crate::verbs::{self, Context, Subresource};
+use crate::verbs::{self, Context};
 
 pub const GROUP: &str = "testing.pintle.dev";
 pub const PROGRESSES: &str = "progresses";
@@ -54,10 +54,8 @@ pub fn read(text: &[u8]) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
-fn definitions() -> Result<Vec<Value>, Status> {
-    let decoded = yaml::decode(include_bytes!("progress.yaml"));
-    let decoded = decoded.map_err(|error| Status::internal(error.to_string()))?;
-    Ok(decoded.value.items_at(&["items"]).to_vec())
+fn definitions() -> Result<Vec<Value>> {
+    verbs::definitions_in(include_bytes!("progress.yaml"))
 }
 
 /// Whether an API has the kind Progress, and which objects of it.
@@ -74,13 +72,11 @@ impl Progresses {
     }
 
     /// Creates the kind and the objects, or brings them up to date; removes those that an earlier run has left if the kind is
-    /// off. The error is one line.
-    pub async fn keep(&self, context: &Context) -> Result<(), String> {
-        let kept = if self.is_on { self.create(context).await } else { remove(context).await };
-        kept.map_err(|status| status.message.clone())
-    }
-
-    async fn create(&self, context: &Context) -> Result<(), Status> {
+    /// off.
+    pub async fn keep(&self, context: &Context) -> Result<()> {
+        if !self.is_on {
+            return remove(context).await;
+        }
         verbs::keep_definitions(context, definitions()?).await?;
         let Some(resource) = context.registry.get(GROUP, PROGRESSES) else { return Ok(()) };
         verbs::create_missing(context, &resource, self.objects.iter().cloned()).await?;
@@ -88,19 +84,16 @@ impl Progresses {
             let spec = object.get("spec").cloned().unwrap_or_default();
             let name = object.str_at(&["metadata", "name"]);
             let update = |known: &mut Value| known.set_at(&["spec"], spec.clone());
-            verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::None, update).await?;
+            context.own(&resource, "", name).change(update).await?;
         }
         Ok(())
     }
 }
 
-async fn remove(context: &Context) -> Result<(), Status> {
+async fn remove(context: &Context) -> Result<()> {
     if context.registry.get(GROUP, PROGRESSES).is_none() {
         return Ok(());
     }
-    let definitions_of = ("apiextensions.k8s.io", "customresourcedefinitions");
-    let Some(resource) = context.registry.get(definitions_of.0, definitions_of.1) else { return Ok(()) };
     tracing::warn!("progress is off: the Progress objects that an earlier run has left are removed");
-    let name = format!("{PROGRESSES}.{GROUP}");
-    verbs::delete_as_server(context, &resource, resource.collection.get(&name).into_iter().collect()).await
+    verbs::remove_definitions(context, &definitions()?).await
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use base::clock;
-use http::Method;
 use machinery::patch::merge_patch;
 use machinery::status::Reason;
-use machinery::{Status, Text, Value, json};
-use resource::{Document, Resource, Subresource, Version};
+use machinery::{Result, Status, Text, Value, json};
+use resource::{Resource, Subresource, Version};
 
 use super::outcome::Effects;
 use super::plan::{KindName, ProgressRule};
-use crate::verbs::{self, Context, PatchKind, Request};
+use crate::verbs::{Context, OwnObject, PatchKind};
 
 /// The user that writes.
 pub const USER: &str = "system:pintle:progress";
@@ -74,18 +73,14 @@ impl RuleSubject<'_> {
     }
 
     /// The resource of an object that a rule names.
-    fn resource_of(&self, object: &Value) -> Result<(Arc<Resource>, Arc<Version>), Status> {
+    fn resource_of(&self, object: &Value) -> Result<(Arc<Resource>, Arc<Version>)> {
         let kind = KindName::of(object);
         let unknown = || Status::bad_request(format!("{kind} is not served"));
         served(self.context, &kind).ok_or_else(unknown)
     }
 
-    fn request(&self, of: &(Arc<Resource>, Arc<Version>), method: &Method, place: &str, name: &str) -> Request {
-        let (resource, version) = of;
-        let path = verbs::path_in(resource, version, place, name);
-        let mut request = self.context.controller_request(USER, resource, method, &path).in_version(version.clone());
-        request.default_manager = MANAGER.into();
-        request
+    fn own<'a>(&'a self, of: &'a (Arc<Resource>, Arc<Version>), place: &'a str, name: &'a str) -> OwnObject<'a> {
+        self.context.own_as(USER, &of.0, place, name).in_version(&of.1).managed_by(MANAGER)
     }
 
     fn completed(&self, mut object: Value, resource: &Resource, owned: bool) -> Value {
@@ -105,34 +100,32 @@ impl RuleSubject<'_> {
         object
     }
 
-    async fn create(&self, object: Value, owned: bool) -> Result<u64, Status> {
+    async fn create(&self, object: Value, owned: bool) -> Result<u64> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, owned);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
         if !name.is_empty() && of.0.collection.get(&of.0.key(namespace, name).path).is_some() {
             return Ok(0);
         }
-        let request = self.request(&of, &Method::POST, namespace, "");
-        match verbs::create(self.context, &request, &Document::json(&object)).await {
+        match self.own(&of, namespace, "").create(&object).await {
             Err(status) if status.reason == Reason::AlreadyExists => Ok(0),
-            result => result.map(|_| 1),
+            result => result.map(|()| 1),
         }
     }
 
-    async fn apply(&self, object: Value, owned: bool) -> Result<u64, Status> {
+    async fn apply(&self, object: Value, owned: bool) -> Result<u64> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, owned);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
         let path = of.0.key(namespace, name).path;
         let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
         let before = revision();
-        let request =
-            self.request(&of, &Method::PATCH, namespace, &format!("{name}?fieldManager={MANAGER}&force=true"));
-        verbs::patch(self.context, &request, PatchKind::Apply, &Document::json(&object)).await?;
+        let own = self.own(&of, namespace, name).with_query(format!("fieldManager={MANAGER}&force=true"));
+        own.patch(PatchKind::Apply, &object).await?;
         Ok(u64::from(revision() != before))
     }
 
-    async fn patch_other(&self, mut patch: Value) -> Result<u64, Status> {
+    async fn patch_other(&self, mut patch: Value) -> Result<u64> {
         let of = self.resource_of(&patch)?;
         let mut namespace = Text::from(patch.str_at(&["metadata", "namespace"]));
         if namespace.is_empty() && of.0.namespaced {
@@ -149,21 +142,20 @@ impl RuleSubject<'_> {
     }
 
     /// Merges a patch into an object of the subject's kind, unless that would change nothing.
-    async fn merge(&self, object: &Value, patch: Value, through: Subresource) -> Result<u64, Status> {
+    async fn merge(&self, object: &Value, patch: Value, through: Subresource) -> Result<u64> {
         if !merge_patch::changes(object, &patch) {
             return Ok(0);
         }
         let name = object.str_at(&["metadata", "name"]);
         let of = (self.resource.clone(), self.version.clone());
-        let request = self.request(&of, &Method::PATCH, self.namespace(), name).through(through);
         let path = of.0.key(self.namespace(), name).path;
         let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
         let before = revision();
-        verbs::patch(self.context, &request, PatchKind::Merge, &Document::json(&patch)).await?;
+        self.own(&of, self.namespace(), name).through(through).patch(PatchKind::Merge, &patch).await?;
         Ok(u64::from(revision() != before))
     }
 
-    async fn remove_finalizers(&self, names: &[Text]) -> Result<u64, Status> {
+    async fn remove_finalizers(&self, names: &[Text]) -> Result<u64> {
         let all = self.object.text_list_at(&["metadata", "finalizers"]);
         let kept: Vec<Value> =
             all.iter().filter(|name| !names.contains(name)).map(|name| Value::from(name.as_str())).collect();
@@ -176,7 +168,7 @@ impl RuleSubject<'_> {
         self.merge(self.object, patch, Subresource::None).await
     }
 
-    async fn delete(&self, object: Value, grace: Option<i64>) -> Result<u64, Status> {
+    async fn delete(&self, object: Value, grace: Option<i64>) -> Result<u64> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, false);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
@@ -195,12 +187,11 @@ impl RuleSubject<'_> {
         {
             return Ok(0);
         }
-        let request = self.request(&of, &Method::DELETE, namespace, name);
-        verbs::delete(self.context, &request, Some(&Document::json(&options))).await.map(|_| 1)
+        self.own(&of, namespace, name).delete(&options).await.map(|()| 1)
     }
 
     /// Creates an Event about the object.
-    async fn report(&self, kind: &str, reason: &str, message: &str) -> Result<u64, Status> {
+    async fn report(&self, kind: &str, reason: &str, message: &str) -> Result<u64> {
         let Some(events) = self.context.registry.get("", "events") else { return Ok(0) };
         let (now, text) = (clock::now_rfc3339(), |path: &[&str]| Value::from(self.object.str_at(path)));
         let name = self.object.str_at(&["metadata", "name"]);
@@ -217,13 +208,12 @@ impl RuleSubject<'_> {
         event.put_text(&["involvedObject", "namespace"], self.namespace());
         let place = if self.namespace().is_empty() { "default" } else { self.namespace() };
         let of = (events.clone(), events.storage_version().clone());
-        let request = self.request(&of, &Method::POST, place, "");
-        verbs::create(self.context, &request, &Document::json(&event)).await.map(|_| 1)
+        self.own(&of, place, "").create(&event).await.map(|()| 1)
     }
 }
 
 impl Written {
-    fn note(&mut self, result: Result<u64, Status>) {
+    fn note(&mut self, result: Result<u64>) {
         match result {
             Ok(writes) => self.writes += writes,
             // the object has changed or gone, which is an event that starts another pass

@@ -10,7 +10,7 @@ use base::task;
 use futures_util::future::BoxFuture;
 use machinery::Value;
 use objects::{Event, EventKind, Key, Stored};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use resource::{Resource, Version};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use super::definition::{GROUP, PROGRESSES};
 use super::effects::{RuleSubject, served};
 use super::outcome::Effects;
-use super::plan::{Binding, Evaluation, Plan, RelatedChoice, Relation, RuleVerdict, Snapshot, shown_now};
+use super::plan::{Binding, Evaluation, Plan, RelatedChoice, Relation, RuleVerdict, Snapshot, now};
 use super::queue::WorkKey;
 use super::state::{EngineState, Loaded, Served};
-use crate::controllers::Controller;
+use crate::controllers::{Controller, after, stopped, until};
 use crate::limits;
 use crate::verbs::Context;
 
@@ -49,7 +49,7 @@ impl Controller for Engine {
         if !self.has_plans.load(Ordering::Acquire) {
             return false;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some((group, _)) = kinds::defined_by(key)
             && state.redefined(&group)
         {
@@ -64,7 +64,7 @@ impl Controller for Engine {
     }
 
     fn is_busy(&self) -> bool {
-        self.lock().is_busy()
+        self.state.lock().is_busy()
     }
 
     fn run(self: Arc<Self>, context: Arc<Context>, stop: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
@@ -79,19 +79,15 @@ impl Controller for Engine {
     fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.load_changed(context).await;
-            self.lock().queue.wake(clock::now_micros());
+            self.state.lock().queue.wake(clock::now_micros());
             while self.one(context).await {}
         })
     }
 }
 
 impl Engine {
-    pub(super) fn lock(&self) -> MutexGuard<'_, EngineState> {
-        self.state.lock()
-    }
-
     fn observe_plan(&self, key: &Key, event: &Event) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_written_here = event.kind != EventKind::Deleted
             && state.plans.get(&key.path).is_some_and(|known| {
                 let object = event.object.body.to_value(event.revision);
@@ -130,7 +126,7 @@ impl Engine {
         loop {
             self.load_changed(context).await;
             let next = self.wake_due();
-            if report_at.is_none() && !self.lock().reports.is_empty() {
+            if report_at.is_none() && !self.state.lock().reports.is_empty() {
                 report_at = Some(clock::instant() + limits::PROGRESS_STATUS);
             }
             tokio::select! {
@@ -151,7 +147,7 @@ impl Engine {
     /// Adds what is due to the queue. Returns the time until the next wait ends, unless the clock stands.
     fn wake_due(&self) -> Option<Duration> {
         let now = clock::now_micros();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let next = state.queue.wake(now);
         if state.queue.has_ready() {
             self.work.notify_one();
@@ -166,7 +162,7 @@ impl Engine {
     async fn load_changed(&self, context: &Arc<Context>) {
         loop {
             // in a statement of its own, which ends the lock
-            let next = self.lock().begin_loading();
+            let next = self.state.lock().begin_loading();
             let Some(name) = next else { return };
             let stored = context.registry.get(GROUP, PROGRESSES).and_then(|it| it.collection.get(&name));
             match stored {
@@ -174,9 +170,9 @@ impl Engine {
                     let object = stored.body.to_value(stored.revision);
                     self.load(context, task::blocking(|| Plan::compile(&object)));
                 }
-                None => self.lock().unload(&name),
+                None => self.state.lock().unload(&name),
             }
-            let has_plans = self.lock().end_loading();
+            let has_plans = self.state.lock().end_loading();
             self.has_plans.store(has_plans, Ordering::Release);
         }
     }
@@ -190,7 +186,7 @@ impl Engine {
             .map(|binding| served(context, &binding.kind).map(|(resource, _)| place(&resource)))
             .collect();
         let plan = Arc::new(plan);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.load(Loaded {
             plan: plan.clone(),
             target: target.as_ref().map(place),
@@ -217,7 +213,7 @@ impl Engine {
     /// Evaluates the next item of the queue, if there is one.
     async fn one(&self, context: &Arc<Context>) -> bool {
         let (item, more) = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let Some(item) = state.queue.take() else { return false };
             (item, state.queue.has_ready())
         };
@@ -226,7 +222,7 @@ impl Engine {
             self.work.notify_one();
         }
         self.pass(context, &item).await;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.finish(&item);
         // the main loop has a status to write, or a wait to begin
         if !state.reports.is_empty() || state.queue.has_waits() {
@@ -237,17 +233,17 @@ impl Engine {
 
     /// Evaluates the rules of an object until none of them writes.
     async fn pass(&self, context: &Arc<Context>, item: &WorkKey) {
-        let Some(plan) = self.lock().plans.get(&item.plan).map(|loaded| loaded.plan.clone()) else { return };
+        let Some(plan) = self.state.lock().plans.get(&item.plan).map(|loaded| loaded.plan.clone()) else { return };
         let Some((resource, version)) = served(context, &plan.target).filter(|_| plan.problem.is_none()) else {
             return;
         };
         let mut rule = 0;
         while rule < plan.rules.len() {
             let stored = resource.collection.get(&item.path).filter(|stored| plan.selects(&stored.meta));
-            let Some(stored) = stored else { return self.lock().forget(item) };
+            let Some(stored) = stored else { return self.state.lock().forget(item) };
             let snapshot = match self.snapshot(context, &plan, (&resource, &version), &stored, item).await {
                 Ok(snapshot) => snapshot,
-                Err(why) => return self.lock().trouble(item, rule, why),
+                Err(why) => return self.state.lock().trouble(item, rule, why),
             };
             let next = plan.evaluated(|| self.next(&plan, &snapshot, item, rule));
             let Some((index, effects)) = next else { return };
@@ -255,7 +251,7 @@ impl Engine {
                 let object = &snapshot.object;
                 let subject = RuleSubject { context, resource: &resource, version: &version, object };
                 let written = subject.write(acting, effects).await;
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 match written.problem {
                     Some(why) => {
                         state.trouble(item, index, why);
@@ -279,19 +275,19 @@ impl Engine {
 
     /// The next rule that writes something, from a rule on.
     fn next(&self, plan: &Plan, snapshot: &Snapshot, item: &WorkKey, from: usize) -> Option<(usize, Effects)> {
-        let (now, now_micros) = (shown_now(), clock::now_micros());
+        let (now, now_micros) = (now(), clock::now_micros());
         let mut evaluation = Evaluation::new(plan, snapshot, &now, now_micros);
         for index in from..plan.rules.len() {
             let Some(rule) = evaluation.rule(index) else { continue };
             let seen = {
-                let state = self.lock();
+                let state = self.state.lock();
                 if state.is_stopped(item, index) {
                     continue;
                 }
                 state.queue.seen(item, index)
             };
             let verdict = evaluation.judge(rule, seen);
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             match verdict {
                 Ok(RuleVerdict::Rest) => {
                     state.queue.rest(item, index);
@@ -348,13 +344,13 @@ impl Engine {
         let found: Vec<Arc<Stored>> = match plan.choose(binding, object)? {
             None => {
                 let uid = object.str_at(&["metadata", "uid"]);
-                let paths = self.lock().owned_by(&(resource.storage_group(), resource.plural.clone()), uid);
+                let paths = self.state.lock().owned_by(&(resource.storage_group(), resource.plural.clone()), uid);
                 paths.iter().filter_map(|path| collection.get(path)).collect()
             }
             Some(choice) => {
                 let namespace = choice.namespace.clone().filter(|_| resource.namespaced);
                 let choice = RelatedChoice { namespace: namespace.clone(), ..choice };
-                self.lock().choose(item, list, choice.clone());
+                self.state.lock().choose(item, list, choice.clone());
                 match (&choice.name, namespace) {
                     (Some(name), namespace) => {
                         let path = resource.key(&namespace.unwrap_or_default(), name).path;
@@ -373,25 +369,5 @@ impl Engine {
             objects.push(resource.read_converted(&stored, &version).await.map_err(|status| status.message.clone())?);
         }
         Ok(objects)
-    }
-}
-
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // an error means that the sender has been dropped
-    let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// Waits for a time, or for ever if there is none.
-async fn after(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

@@ -327,7 +327,7 @@ fn value(json: &Value) -> Val<'_> {
 }
 
 /// The time of the workspace as expressions see it, in whole seconds as objects have it.
-fn now() -> Value {
+pub fn now() -> Value {
     Value::from(clock::now_rfc3339())
 }
 
@@ -445,8 +445,4 @@ impl<'a> Evaluation<'a> {
     pub fn rule(&self, index: usize) -> Option<&'a ProgressRule> {
         self.plan.rules.get(index).and_then(|(_, rule)| rule.as_ref().ok())
     }
-}
-
-pub fn shown_now() -> Value {
-    now()
 }

@@ -9,14 +9,14 @@ use super::definition::{GROUP, PROGRESSES};
 use super::effects::USER;
 use super::engine::Engine;
 use super::state::{EngineState, Loaded};
-use crate::verbs::{self, Context, Subresource};
+use crate::verbs::{Context, Subresource};
 
 impl Engine {
     /// Writes the statuses that have changed.
     pub(super) async fn report(&self, context: &Arc<Context>) {
         let Some(resource) = context.registry.get(GROUP, PROGRESSES) else { return };
         let changed: Vec<(Text, Value)> = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let names = std::mem::take(&mut state.reports);
             let status =
                 |name: Text| state.plans.get(&name).map(|loaded| state.status(loaded)).map(|status| (name, status));
@@ -28,7 +28,8 @@ impl Engine {
                 keep_transition(&mut status, object);
                 object.set_at(&["status"], status);
             };
-            let done = verbs::change_as(USER, context, &resource, &name, Subresource::Status, update).await;
+            let done =
+                context.own(&resource, "", &name).through(Subresource::Status).managed_by(USER).change(update).await;
             if let Err(error) = done {
                 tracing::warn!(%error, %name, "the status of a Progress cannot be written");
             }

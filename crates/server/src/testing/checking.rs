@@ -4,7 +4,7 @@
 //! validation. Pruned, an unknown field of `match` would leave a fault that hits everything.
 
 use base::request::Verb;
-use machinery::{Release, Status, Value};
+use machinery::{Release, Result, Status, Value};
 use schema::at::{At, errors_of};
 
 use super::definition::{GROUP, PLURALS, schema_of};
@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::trigger::Trigger;
 
 /// Refuses an object whose spec has a mistake.
-pub fn check(object: &Value) -> Result<(), Status> {
+pub fn check(object: &Value) -> Result<()> {
     let kind = object.str_at(&["kind"]);
     let errors = errors_of(object, None, Release::default(), |object| {
         let spec = object.field("spec");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::clock::{self, Reading, WorkspaceClock};
 use machinery::time::{parse_rfc3339, rfc3339_micro};
-use machinery::{FieldError, FieldPath, Status, Value, json};
+use machinery::{FieldError, FieldPath, Result, Status, Value, json};
 
 use super::definition::GROUP;
 use super::fault::duration;
@@ -21,7 +21,7 @@ const LAST: i64 = 253_402_300_799_000_000;
 pub struct ClockCompletion(pub Arc<WorkspaceClock>);
 
 impl ClockCompletion {
-    pub fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    pub fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<()> {
         if old.is_some_and(|old| old.get("spec") == object.get("spec")) {
             let status = old.and_then(|old| old.get("status")).cloned();
             object.set_at(&["status"], status.unwrap_or_else(Value::object));

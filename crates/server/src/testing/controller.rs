@@ -1,36 +1,17 @@
-//! Creates the kinds of `testing.pintle.dev`, and writes the status of faults and gates.
+//! Ends faults, and writes the status of faults and gates.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{self, Follower};
-use machinery::{Status, Value};
+use machinery::Value;
 use tokio::sync::watch;
 
 use super::Testing;
-use super::definition::{FAULTS, GATES, GROUP, definitions};
+use super::definition::{FAULTS, GATES, GROUP};
 use super::state::{ReportedKind, TestState};
 use crate::limits;
-use crate::verbs::{self, Context, SERVER, Subresource};
-
-/// Creates the kinds, or brings them up to date.
-pub async fn create_definitions(context: &Context) -> Result<(), Status> {
-    verbs::keep_definitions(context, definitions().map_err(|why| Status::internal(&why))?).await
-}
-
-/// Deletes the kinds that an earlier run of the server has created, and their objects.
-pub async fn remove_definitions(context: &Context) -> Result<(), Status> {
-    if context.registry.get(GROUP, FAULTS).is_none() {
-        return Ok(());
-    }
-    let Some(resource) = context.registry.get("apiextensions.k8s.io", "customresourcedefinitions") else {
-        return Ok(());
-    };
-    tracing::warn!("testing is off: the objects of testing.pintle.dev that an earlier run has left are removed");
-    let all = definitions().map_err(|why| Status::internal(&why))?;
-    let found = all.iter().filter_map(|one| resource.collection.get(one.str_at(&["metadata", "name"]))).collect();
-    verbs::delete_as_server(context, &resource, found).await
-}
+use crate::verbs::Subresource;
 
 /// Runs until `stop` becomes true.
 pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
@@ -95,7 +76,7 @@ impl Testing {
             let plural = if kind == ReportedKind::Fault { FAULTS } else { GATES };
             let Some(resource) = context.registry.get(GROUP, plural) else { continue };
             let update = |object: &mut Value| object.set_at(&["status"], status.clone());
-            let done = verbs::change_as(SERVER, &context, &resource, &name, Subresource::Status, update).await;
+            let done = context.own(&resource, "", &name).through(Subresource::Status).change(update).await;
             if let Err(error) = done.or_else(|error| if error.code == 404 { Ok(()) } else { Err(error) }) {
                 tracing::warn!(%error, %name, plural, "the status cannot be written");
             }

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use machinery::{Map, Value};
+use machinery::{Map, Result, Value};
+
+use crate::verbs;
 
 pub const GROUP: &str = "testing.pintle.dev";
 pub const FAULTS: &str = "faults";
@@ -18,9 +20,8 @@ pub const REVIEWS: [&str; 3] = [SETTLES, REPORTS, RECORDINGS];
 pub const PLURALS: [&str; 6] = [FAULTS, GATES, CLOCKS, SETTLES, REPORTS, RECORDINGS];
 
 /// The CustomResourceDefinitions.
-pub fn definitions() -> Result<Vec<Value>, String> {
-    let decoded = machinery::yaml::decode(include_bytes!("testing.yaml")).map_err(|error| error.to_string())?;
-    let mut definitions = decoded.value.items_at(&["items"]).to_vec();
+pub fn definitions() -> Result<Vec<Value>> {
+    let mut definitions = verbs::definitions_in(include_bytes!("testing.yaml"))?;
     for definition in &mut definitions {
         let versions =
             definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);

@@ -53,7 +53,7 @@ impl Testing {
             namespace: info.namespace.clone(),
             selection,
         };
-        let events = if key.group == GROUP { Arc::default() } else { self.tally().watch_begins(agent, &key) };
+        let events = if key.group == GROUP { Arc::default() } else { self.kept.tally.lock().watch_begins(agent, &key) };
         let repeat = RepeatKey::of(&watch.authorized.user.name, agent, info);
         let mut state = self.state.lock();
         let id = state.number();
@@ -82,7 +82,7 @@ impl Drop for Delivering {
         let watcher = &self.watcher;
         self.testing.state.lock().watches.remove(&watcher.id);
         if watcher.key.group != GROUP {
-            self.testing.tally().watch_ends(&watcher.agent, &watcher.key);
+            self.testing.kept.tally.lock().watch_ends(&watcher.agent, &watcher.key);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock;
 use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value};
 use objects::{Position, Stored};
 use tokio::sync::watch;
 
@@ -63,7 +63,7 @@ impl Interceptor for Hook {
         is_review(info) && info.subresource.is_empty()
     }
 
-    fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>> {
+    fn review(&self, object: Value) -> BoxFuture<'_, Result<Value>> {
         match object.str_at(&["kind"]) {
             "Report" => Box::pin(async { self.0.report_on(object) }),
             "Recording" => Box::pin(async { self.0.record(object) }),
@@ -78,7 +78,7 @@ struct CheckedCompletion {
 }
 
 impl Completion for CheckedCompletion {
-    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<()> {
         // what an earlier version of the server has accepted stays
         if old.is_none_or(|old| old.get("spec") != object.get("spec")) {
             check(object)?;

@@ -32,18 +32,18 @@ use std::time::Duration;
 
 use base::clock::WorkspaceClock;
 use base::task;
-use machinery::Value;
+use machinery::{Result, Value};
 use objects::{Event, EventKind, Key, Objects};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::{Notify, watch};
 
 use crate::assembly::{Assembled, Observer};
 use crate::controllers::ControllerManager;
 use crate::http::Interceptor;
-use crate::verbs::Context;
+use crate::verbs::{self, Context};
 
-use definition::{CLOCKS, FAULTS, GATES, GROUP};
+use definition::{CLOCKS, FAULTS, GATES, GROUP, definitions};
 use intercept::Hook;
 pub use record::COMPARED_HEADERS;
 use record::RunningRecording;
@@ -101,10 +101,6 @@ impl Testing {
         let state = Arc::new(Mutex::new(state));
         *kept.state.lock() = state.clone();
         Arc::new(Testing { request_timeout, state, kept, clock, ..Testing::default() })
-    }
-
-    fn tally(&self) -> MutexGuard<'_, Tally> {
-        self.kept.tally.lock()
     }
 
     /// The observer of the workspace.
@@ -188,12 +184,14 @@ pub fn start(testing: &Arc<Testing>, assembled: &Assembled, stop: watch::Receive
     base::clock::scoped(Some(&testing.clock), || task::spawn("testing", controller::run(testing.clone(), stop)));
 }
 
-/// Creates the kinds of this group with `--testing`; without it, removes those of an earlier run. The error is one
-/// line.
-pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<(), String> {
-    let kept = match is_on {
-        true => controller::create_definitions(context).await,
-        false => controller::remove_definitions(context).await,
-    };
-    kept.map_err(|status| status.message.clone())
+/// Creates the kinds of this group with `--testing`; without it, removes those of an earlier run.
+pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<()> {
+    if is_on {
+        return verbs::keep_definitions(context, definitions()?).await;
+    }
+    if context.registry.get(GROUP, FAULTS).is_none() {
+        return Ok(());
+    }
+    tracing::warn!("testing is off: the objects of testing.pintle.dev that an earlier run has left are removed");
+    verbs::remove_definitions(context, &definitions()?).await
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::clock;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 use tokio::time::Instant;
 
 use super::Testing;
@@ -94,7 +94,7 @@ enum Ending {
 
 impl Testing {
     /// Completes a Settle once the workspace has settled, or the time is over.
-    pub async fn settle(&self, mut object: Value) -> Result<Value, Status> {
+    pub async fn settle(&self, mut object: Value) -> Result<Value> {
         let wanted = SettleOptions::read(&object);
         if wanted.timeout >= self.request_timeout {
             let limit = self.request_timeout.as_secs_f64();
@@ -106,7 +106,7 @@ impl Testing {
         let (ending, view, rounds) = wait.until(&wanted, begun).await;
         drop(wait);
         if let Ending::Settled = ending {
-            self.tally().settled(wanted.ignored);
+            self.kept.tally.lock().settled(wanted.ignored);
         }
         object.set_at(&["status"], self.outcome(&ending, &view, rounds, begun.elapsed()));
         Ok(object)

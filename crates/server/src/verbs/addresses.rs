@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kinds::CATALOGUE;
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 use objects::{Objects, Stored};
-use resource::{Document, Resource, Subresource};
+use resource::Resource;
 
-use super::as_server::path_of;
 use super::context::Context;
 use super::delete::delete_as_server;
-use super::write::create;
 use crate::allocation::{ADDRESSES, AddressObjects};
 
 impl Context {
     /// The resource of IPAddresses. They are written even if `--runtime-config` turns them off for clients.
-    fn addresses(&self) -> Result<Arc<Resource>, Status> {
+    fn addresses(&self) -> Result<Arc<Resource>> {
         let (group, plural) = ADDRESSES;
         let unregistered = || Some(self.unregistered(CATALOGUE.row_of("networking.k8s.io/v1", "IPAddress")?));
         self.registry.get(group, plural).or_else(unregistered).ok_or_else(Status::no_such_resource)
@@ -28,16 +26,14 @@ impl AddressObjects for Context {
         &self.objects
     }
 
-    fn create(&self, address: Value) -> BoxFuture<'_, Result<(), Status>> {
+    fn create(&self, address: Value) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let resource = self.addresses()?;
-            let path = path_of(&resource, "", "");
-            let request = self.server_request(&resource, &http::Method::POST, &path, Subresource::None);
-            create(self, &request, &Document::json(&address)).await.map(drop)
+            self.own(&resource, "", "").create(&address).await
         })
     }
 
-    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<(), Status>> {
+    fn delete(&self, address: Arc<Stored>) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { delete_as_server(self, &self.addresses()?, vec![address]).await })
     }
 }

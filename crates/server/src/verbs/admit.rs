@@ -2,7 +2,7 @@
 
 use access::admission::{Attributes, Charge, Operation};
 use base::request::{DeleteOptions, FieldValidation, WriteOptions};
-use machinery::{Map, Status, Text, Value};
+use machinery::{Map, Result, Text, Value};
 
 use super::context::Context;
 use super::meta::{self, MANAGED};
@@ -53,18 +53,18 @@ impl Admit<'_> {
 
     /// Fails if nothing may be created in the namespace of an object. `shown` is the object's name in the error
     /// message.
-    pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<(), Status> {
+    pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<()> {
         let attributes = self.attributes(Some(object), None, &|_| {});
         self.context.admission.namespace_lifecycle(&attributes, shown)
     }
 
     /// Fails if the object is a namespace that must not be deleted.
-    pub fn check_protected(&self, name: &str) -> Result<(), Status> {
+    pub fn check_protected(&self, name: &str) -> Result<()> {
         self.context.admission.check_deletion(&self.attributes(None, None, &|_| {}), name)
     }
 
     /// The charge of a write to the quotas of its namespace. Fails if the write exceeds a quota.
-    pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>, Status> {
+    pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>> {
         if !self.request.admitted {
             return Ok(vec![]);
         }
@@ -72,7 +72,7 @@ impl Admit<'_> {
     }
 
     /// The object after mutating admission; `None` for a deletion.
-    pub async fn mutate(&self, mut object: Option<Value>, old: Option<&Value>) -> Result<Option<Value>, Status> {
+    pub async fn mutate(&self, mut object: Option<Value>, old: Option<&Value>) -> Result<Option<Value>> {
         if !self.request.admitted {
             return Ok(object);
         }
@@ -106,7 +106,7 @@ impl Admit<'_> {
     }
 
     /// Asks policies and webhooks about a connection. What they change has no effect, since nothing is connected.
-    pub async fn connect(&self, options: Value) -> Result<(), Status> {
+    pub async fn connect(&self, options: Value) -> Result<()> {
         let admission = &self.context.admission;
         if !self.request.admitted || admission.none_mutate() && admission.none_validate() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Admit<'_> {
     }
 
     /// Checks the types of an object that admission has changed, and normalizes its defaults and managedFields.
-    fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
+    fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value> {
         let strategy = &self.request.strategy;
         if strategy.view().is_some() {
             return Ok(object);
@@ -144,7 +144,7 @@ impl Admit<'_> {
     }
 
     /// Fails if validating admission rejects the write of a valid object.
-    pub async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<(), Status> {
+    pub async fn validate(&self, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
         if !self.request.admitted {
             return Ok(());
         }

@@ -7,17 +7,16 @@ use access::flow;
 use base::clock;
 use kinds::{API_SERVICES, CATALOGUE, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP};
 use machinery::status::Reason;
-use machinery::{Status, Value};
-use resource::{Document, Resource, Subresource};
+use machinery::{Result, Value};
+use resource::Resource;
 
-use super::as_server::path_of;
 use super::context::Context;
 use super::control_plane::{self, ControlPlane};
 use super::delete;
 use super::image::Image;
+use super::own::tolerating;
 use super::patch::PatchKind;
 use super::upkeep::{FLOW, PLAIN, ROLES, Upkeep, create_missing, create_of, in_turn};
-use super::write::{create, patch};
 
 /// The namespace and the name of the ConfigMap for token tracking.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
@@ -28,11 +27,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// concurrent, so that commits can batch them. `identity` identifies the server in the objects that it publishes, if
 /// it does. `image` has the recorded default objects of the server's configuration: a store without objects begins
 /// with them, and kinds whose objects are stored as recorded are skipped.
-pub async fn bootstrap(
-    context: &Arc<Context>,
-    identity: Option<&ControlPlane>,
-    image: Option<&Image>,
-) -> Result<(), Status> {
+pub async fn bootstrap(context: &Arc<Context>, identity: Option<&ControlPlane>, image: Option<&Image>) -> Result<()> {
     // not if policies or webhooks may change or refuse an object
     let is_as_recorded = context.admission.none_mutate() && context.admission.none_validate();
     if let Some(image) = image.filter(|_| is_as_recorded && context.objects.count() == 0) {
@@ -89,7 +84,7 @@ impl Defaults<'_> {
         group: &str,
         plural: &str,
         objects: impl FnOnce() -> I,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         if self.is_recorded(group, plural) {
             return Ok(());
         }
@@ -105,7 +100,7 @@ impl Defaults<'_> {
     }
 }
 
-pub async fn create_namespaces(context: &Context) -> Result<(), Status> {
+pub async fn create_namespaces(context: &Context) -> Result<()> {
     let namespaces = NAMESPACES.map(|name| machinery::json!({"metadata": {"name": name}}));
     create_of(context, PLAIN, "", "namespaces", namespaces).await
 }
@@ -115,25 +110,19 @@ const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication"
 
 /// Publishes the CA bundles that aggregated API servers trust. The certificates of other servers are kept, and this
 /// server's are added.
-pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
+pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<()> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
     in_turn(context, || write_trust(context, &resource, data)).await
 }
 
-async fn write_trust(
-    context: &Context,
-    resource: &Arc<Resource>,
-    data: &[(&'static str, String)],
-) -> Result<(), Status> {
+async fn write_trust(context: &Context, resource: &Arc<Resource>, data: &[(&'static str, String)]) -> Result<()> {
     let (namespace, name) = TRUST;
     let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) else {
         let object = machinery::json!({
             "metadata": {"name": name, "namespace": namespace}, "data": (merged_trust(&Value::Null, data))
         });
-        let request =
-            context.server_request(resource, &http::Method::POST, &path_of(resource, namespace, ""), Subresource::None);
-        return create(context, &request, &Document::json(&object)).await.map(drop);
+        return context.own(resource, namespace, name).create(&object).await;
     };
     let before = existing.body.to_value(existing.revision);
     let wanted = merged_trust(&before, data);
@@ -142,9 +131,7 @@ async fn write_trust(
     }
     let version = Value::from(before.str_at(&["metadata", "resourceVersion"]));
     let change = machinery::json!({"metadata": {"resourceVersion": version}, "data": wanted});
-    let request =
-        context.server_request(resource, &http::Method::PATCH, &path_of(resource, namespace, name), Subresource::None);
-    patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop)
+    context.own(resource, namespace, name).patch(PatchKind::Merge, &change).await
 }
 
 /// The data to publish: certificate authorities are added to those in the ConfigMap, and anything else is replaced.
@@ -175,7 +162,7 @@ pub fn token_tracking() -> Value {
 
 /// Creates the missing APIServices of built-in kinds, and restores those that are managed only at the start. Deletes
 /// those whose group version is not served, unless another server of the store may serve it.
-async fn register(defaults: &Defaults<'_>) -> Result<(), Status> {
+async fn register(defaults: &Defaults<'_>) -> Result<()> {
     let context = defaults.context;
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     if defaults.are_services_recorded(&resource) {
@@ -213,18 +200,14 @@ pub async fn restore_registration(
     resource: &Arc<Resource>,
     object: &Value,
     wanted: &Value,
-) -> Result<(), Status> {
+) -> Result<()> {
     if object.get("spec") == wanted.get("spec") {
         return Ok(());
     }
-    let path = path_of(resource, "", object.str_at(&["metadata", "name"]));
-    let request = context.server_request(resource, &http::Method::PATCH, &path, Subresource::None);
     let spec = wanted.get("spec").cloned().unwrap_or_default();
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
-    let document = Document::json(&replace);
-    match patch(context, &request, PatchKind::Json, &document).await {
-        // the APIService has been deleted
-        Err(status) if status.reason == Reason::NotFound => Ok(()),
-        result => result.map(drop),
-    }
+    let restored =
+        context.own(resource, "", object.str_at(&["metadata", "name"])).patch(PatchKind::Json, &replace).await;
+    // not found if the APIService has been deleted
+    tolerating(&[Reason::NotFound], restored)
 }

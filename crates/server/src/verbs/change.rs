@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::deadline;
 use base::request::{DeleteOptions, WriteOptions};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 use objects::Stored;
 use resource::timestamps::Uncoerced;
 use resource::{Outline, with_empty_schemas};
@@ -28,7 +28,7 @@ pub enum Change<'a> {
     },
     Delete(DeleteOptions),
     /// An edit by the server itself, without admission. An error of the function is the error of the write.
-    Edit(&'a (dyn Fn(&mut Value) -> Result<(), Status> + Sync)),
+    Edit(&'a (dyn Fn(&mut Value) -> Result<()> + Sync)),
     /// An edit of a CRD that need not decode its schemas. The function returns `None` if there is nothing to change.
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
 }
@@ -93,7 +93,7 @@ impl Change<'_> {
 impl Write<'_> {
     /// Makes the change to the stored object, `live`, and computes the managedFields. Returns `None` if there is
     /// nothing to change.
-    pub async fn changed(&mut self, live: Option<&Live>) -> Result<Option<Changed>, Status> {
+    pub async fn changed(&mut self, live: Option<&Live>) -> Result<Option<Changed>> {
         let not_found = || self.request.resource.not_found(self.request.name());
         let changed = match (&mut self.change, live) {
             // the object is moved: another attempt needs a copy, which `Change::copy` makes beforehand
@@ -138,7 +138,7 @@ impl Write<'_> {
         self.request.manager(&self.options.field_manager)
     }
 
-    async fn created(&self, mut object: Value) -> Result<Changed, Status> {
+    async fn created(&self, mut object: Value) -> Result<Changed> {
         meta::wipe_system_fields(self.request, &mut object)?;
         meta::dedup_owners(self.request, &mut object, meta::Stage::BeforeMutation);
         self.request.strategy.canonicalize(&mut object);
@@ -146,7 +146,7 @@ impl Write<'_> {
     }
 
     /// The object after a replacement, patch or edit.
-    async fn updated(&self, live: &Live) -> Result<Changed, Status> {
+    async fn updated(&self, live: &Live) -> Result<Changed> {
         let (request, old) = (self.request, live.editable());
         let mut object = match &self.change {
             Change::Replace(object) => {
@@ -177,7 +177,7 @@ impl Write<'_> {
         Changed { object, uncoerced: Uncoerced::Same }
     }
 
-    async fn applied(&self, live: &Value) -> Result<Changed, Status> {
+    async fn applied(&self, live: &Value) -> Result<Changed> {
         let request = self.request;
         let Change::Apply { configuration, force, repeated } = &self.change else { return Err(request.not_found()) };
         if let Some(view) = request.strategy.view() {
@@ -207,12 +207,12 @@ impl Write<'_> {
 
     /// Fails unless the object has the namespace and the name that the request names. For its own kinds,
     /// kube-apiserver decodes the object before this check.
-    fn check_identity(&self, object: &mut Value) -> Result<(), Status> {
+    fn check_identity(&self, object: &mut Value) -> Result<()> {
         meta::place_in(object, self.request.scope())?;
         meta::check_name(object, self.request.name())
     }
 
-    async fn created_by_apply(&self) -> Result<Changed, Status> {
+    async fn created_by_apply(&self) -> Result<Changed> {
         let request = self.request;
         let Change::Apply { configuration, force, repeated } = &self.change else { return Err(request.not_found()) };
         let mut object = request.track_apply(None, configuration, *force, &self.manager()).await?.object;
@@ -238,7 +238,7 @@ impl Write<'_> {
     }
 
     /// Fails if a replacement has another uid than the stored object.
-    fn check_uid(&self, uid: &str, stored_uid: &str) -> Result<(), Status> {
+    fn check_uid(&self, uid: &str, stored_uid: &str) -> Result<()> {
         if uid.is_empty() || uid == stored_uid {
             return Ok(());
         }

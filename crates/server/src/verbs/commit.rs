@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::deadline;
 use base::request::parse_uint;
 use base::trace::{self, Kind};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 use objects::{Body, Encoded, Key, Meta, Stored};
 use resource::rules::{grace_seconds, is_deleting};
 use resource::strategy::Validity;
@@ -26,12 +26,7 @@ use crate::limits;
 impl Write<'_> {
     /// Validates and creates an object whose addresses and ports have been reserved. If a generated name is taken,
     /// generates another.
-    pub async fn create(
-        &self,
-        admit: &Admit<'_>,
-        mut object: Value,
-        named: NameOrigin,
-    ) -> Result<Option<Outcome>, Status> {
+    pub async fn create(&self, admit: &Admit<'_>, mut object: Value, named: NameOrigin) -> Result<Option<Outcome>> {
         let request = self.request;
         let mut attempts_left = if named == NameOrigin::Generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
         loop {
@@ -72,7 +67,7 @@ impl Write<'_> {
         object: &mut Value,
         old: Option<&Value>,
         uncoerced: Uncoerced,
-    ) -> Result<(), Status> {
+    ) -> Result<()> {
         let (request, strategy) = (self.request, &*self.request.strategy);
         let submitted = TypeMeta::of(object);
         let validity = deadline::long(|| prepare_and_validate(strategy, object, old)).await;
@@ -105,7 +100,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    async fn validating_admission(&self, admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    async fn validating_admission(&self, admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<()> {
         let Some(view) = self.request.strategy.view() else { return admit.validate(Some(object), old).await };
         let old = old.map(|old| view.of(old)).transpose()?;
         admit.validate(Some(&view.of(object)?), old.as_ref()).await
@@ -129,7 +124,7 @@ impl Write<'_> {
         mut object: Value,
         uncoerced: Uncoerced,
         live: &Live,
-    ) -> Result<Option<Outcome>, Status> {
+    ) -> Result<Option<Outcome>> {
         self.validate(admit, &mut object, Some(&live.object), uncoerced).await?;
         let is_removed = is_deleting(&object)
             && live.stored.meta.deleting
@@ -152,7 +147,7 @@ impl Write<'_> {
     }
 
     /// Removes an object and releases its addresses and ports. Returns `None` if the stored object has changed.
-    pub async fn remove(&self, object: &Value, stored: &Stored) -> Result<Option<Revision>, Status> {
+    pub async fn remove(&self, object: &Value, stored: &Stored) -> Result<Option<Revision>> {
         let key = self.request.resource.key(&stored.meta.namespace, &stored.meta.name);
         let removed = stored::remove(self.context, &key, stored.revision).await?;
         if removed.is_some() && !self.change.is_edit() {
@@ -163,7 +158,7 @@ impl Write<'_> {
 
     /// Stores an object in place of `live`, or a new one. Returns `None` if the stored object has changed or the name is taken.
     /// If no byte differs, nothing is written.
-    pub async fn put(&self, object: Value, live: Option<&Live>) -> Result<Option<Arc<Stored>>, Status> {
+    pub async fn put(&self, object: Value, live: Option<&Live>) -> Result<Option<Arc<Stored>>> {
         let resource = &self.request.resource;
         let ends = live.is_some_and(|live| loses_finalizer(&object, &live.object));
         let object = self.encode(object, live).await?;
@@ -201,7 +196,7 @@ impl Write<'_> {
     }
 
     /// The storage form of an object. If that is too large, drops managedFields, unless the write is an apply.
-    pub async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
+    pub async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
         // scaling may create the `spec` of a custom resource; the other fields of the `spec` get their defaults only
@@ -229,7 +224,7 @@ impl Write<'_> {
     }
 
     /// The response object of a dry run: encoded in the storage form and decoded again.
-    async fn round_trip(&self, mut object: Value) -> Result<ResponseObject, Status> {
+    async fn round_trip(&self, mut object: Value) -> Result<ResponseObject> {
         object.decode_parts();
         let Request { resource, version, .. } = self.request;
         if !self.request.wants_object && resource.is_same_form(version, resource.storage_version()) {
@@ -243,7 +238,7 @@ impl Write<'_> {
     }
 
     /// What the endpoint shows of an object.
-    fn viewed(&self, mut object: Value) -> Result<ResponseObject, Status> {
+    fn viewed(&self, mut object: Value) -> Result<ResponseObject> {
         object.decode_parts();
         match self.request.strategy.view() {
             Some(view) => view.of(&object).map(ResponseObject::Tree),
@@ -252,7 +247,7 @@ impl Write<'_> {
     }
 
     /// Runs the hooks after a write and returns its outcome.
-    pub async fn written(&self, stored: Arc<Stored>, effect: Effect) -> Result<Outcome, Status> {
+    pub async fn written(&self, stored: Arc<Stored>, effect: Effect) -> Result<Outcome> {
         if self.change.is_edit() {
             return Ok(Outcome::Object(effect, ResponseObject::Stored(stored, None)));
         }

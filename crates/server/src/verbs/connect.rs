@@ -11,7 +11,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::status::Reason;
 use machinery::time::{normal_time, parse_rfc3339};
 use machinery::types::{Container, GoBase, Printed, go_struct};
-use machinery::{Map, Release, Status, Value};
+use machinery::{Map, Release, Result, Status, Value};
 use objects::Stored;
 use resource::builtin::Connect;
 use tokio::net::TcpStream;
@@ -22,7 +22,7 @@ use super::request::{Request, check_key};
 use crate::limits;
 
 /// Checks a connection, and returns the error with which it fails. `Ok` stands for an empty log.
-pub async fn connect(context: &Context, request: &Request, connect: Connect) -> Result<(), Status> {
+pub async fn connect(context: &Context, request: &Request, connect: Connect) -> Result<()> {
     if connect != Connect::Log && request.query().has("dryRun") {
         return Err(Status::bad_request("dryRun is not supported"));
     }
@@ -73,7 +73,7 @@ pub struct WantedLog {
 }
 
 /// Checks a request for a log, and returns its container and how much is wanted.
-pub fn container_log(request: &Request) -> Result<(String, WantedLog), Status> {
+pub fn container_log(request: &Request) -> Result<(String, WantedLog)> {
     check_key(request.resource.namespaced.then(|| request.namespace().as_str()), request.name())?;
     check_log_options(request)?;
     let pod = find(request, request.name())?;
@@ -84,7 +84,7 @@ pub fn container_log(request: &Request) -> Result<(String, WantedLog), Status> {
 }
 
 /// The options of a connection, as admission sees them.
-fn options(request: &Request, kind: &str) -> Result<Value, Status> {
+fn options(request: &Request, kind: &str) -> Result<Value> {
     let mut options = Map::new();
     options.insert("kind", Value::from(kind));
     options.insert("apiVersion", Value::from("v1"));
@@ -122,7 +122,7 @@ fn path_behind(request: &Request) -> String {
     behind.iter().map(|segment| format!("/{segment}")).collect::<String>() + end
 }
 
-fn find(request: &Request, name: &str) -> Result<Value, Status> {
+fn find(request: &Request, name: &str) -> Result<Value> {
     request.check_path(name)?;
     let key = request.resource.key(request.namespace(), name);
     let stored = request.resource.collection.get(&key.path);
@@ -130,7 +130,7 @@ fn find(request: &Request, name: &str) -> Result<Value, Status> {
 }
 
 /// The name and the port in the path of a proxy: `name`, `name:port` or `scheme:name:port`.
-fn split(request: &Request, kind: &str) -> Result<(String, String), Status> {
+fn split(request: &Request, kind: &str) -> Result<(String, String)> {
     let parts: Vec<&str> = request.name().split(':').collect();
     match parts[..] {
         [name] if !name.is_empty() => Ok((name.to_owned(), String::new())),
@@ -141,7 +141,7 @@ fn split(request: &Request, kind: &str) -> Result<(String, String), Status> {
     }
 }
 
-fn check_log_options(request: &Request) -> Result<(), Status> {
+fn check_log_options(request: &Request) -> Result<()> {
     if let Some(time) = request.query().get("sinceTime").filter(|time| !matches!(*time, "" | "null")) {
         normal_time(time).map_err(Status::bad_request)?;
     }
@@ -160,7 +160,7 @@ fn check_log_options(request: &Request) -> Result<(), Status> {
 }
 
 /// The container that the request names, or else the Pod's only one.
-fn container(request: &Request, pod: &Value) -> Result<String, Status> {
+fn container(request: &Request, pod: &Value) -> Result<String> {
     let names = |list: &str| -> Vec<String> {
         pod.items_at(&["spec", list]).iter().map(|container| container.str_at(&["name"]).to_owned()).collect()
     };
@@ -188,7 +188,7 @@ fn log_path(request: &Request, container: &str) -> String {
 }
 
 /// The address and port of the kubelet of a Node.
-fn node_address(context: &Context, name: &str) -> Result<(String, i64), Status> {
+fn node_address(context: &Context, name: &str) -> Result<(String, i64)> {
     // kube-apiserver reads the Node within the request for the Pod, whose resource its errors name
     let not_found = || Status::not_found("", "pods", name);
     let nodes = context.registry.get("", "nodes").ok_or_else(not_found)?;
@@ -224,7 +224,7 @@ async fn kubelet(context: &Context, node: &str, path: &str) -> Status {
     }
 }
 
-async fn pod_proxy(request: &Request) -> Result<Status, Status> {
+async fn pod_proxy(request: &Request) -> Result<Status> {
     let (name, port) = split(request, "pod")?;
     let pod = find(request, &name)?;
     let address = pod.str_at(&["status", "podIP"]);
@@ -252,7 +252,7 @@ fn is_allowed(address: &str) -> bool {
     }
 }
 
-fn service_proxy(request: &Request) -> Result<(), Status> {
+fn service_proxy(request: &Request) -> Result<()> {
     let (name, port) = split(request, "service")?;
     if request.resource.release < Release::V1_37 {
         find(request, &name)?;

@@ -4,7 +4,7 @@ use base::wording;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
-use machinery::{Status, Value, value};
+use machinery::{Result, Status, Value, value};
 
 /// The position from which a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Continue {
         format!("{namespace}{}", self.after).trim_start_matches('/').to_owned()
     }
 
-    pub fn decode(token: &str) -> Result<Continue, Status> {
+    pub fn decode(token: &str) -> Result<Continue> {
         let bytes = LENIENT.decode(token.trim_end_matches('=')).map_err(|_| invalid(&base64_error(token)))?;
         let token = value::decode(&bytes).map_err(|error| invalid(&wording::json_error(&error)))?;
         let version = token.str_at(&["v"]);

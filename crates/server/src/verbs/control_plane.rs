@@ -7,15 +7,13 @@ use std::net::IpAddr;
 use base::clock;
 use base::digest::sha256;
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
-use resource::{Document, Subresource};
+use machinery::{Result, Value, json};
+use resource::Subresource;
 
-use super::as_server::{SERVER, edit, path_of};
-use super::change::Change;
+use super::as_server::SERVER;
 use super::context::Context;
 use super::patch::PatchKind;
 use super::upkeep::{PLAIN, create_of};
-use super::write::patch;
 use crate::limits;
 
 /// The name of the server's Service, its Endpoints and EndpointSlice, and the ServiceCIDR.
@@ -36,7 +34,7 @@ pub struct ControlPlane {
 }
 
 /// Creates the missing objects. Their namespaces must exist.
-pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+pub async fn create(context: &Context, plane: &ControlPlane) -> Result<()> {
     tokio::try_join!(
         create_service(context, plane),
         create_of(context, PLAIN, "", "endpoints", plane.endpoints()),
@@ -50,7 +48,7 @@ pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Statu
 /// Creates the Service if it is missing. Its address may be taken: by another server that is creating the Service, or
 /// by an IPAddress of a client. That is no error, because a start that failed for it would always fail; a later check
 /// finds the Service, or a free address.
-async fn create_service(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+async fn create_service(context: &Context, plane: &ControlPlane) -> Result<()> {
     match create_of(context, PLAIN, "", "services", [plane.service(context)]).await {
         Err(status) if status.reason == Reason::Invalid => {
             tracing::warn!(error = %status, "the Service kubernetes cannot be created; will retry");
@@ -77,7 +75,7 @@ pub fn classes() -> [Value; 2] {
 }
 
 /// Creates the default ServiceCIDR with its condition, if it is missing.
-async fn create_network(context: &Context) -> Result<(), Status> {
+async fn create_network(context: &Context) -> Result<()> {
     let Some(resource) = context.registry.get("networking.k8s.io", "servicecidrs") else { return Ok(()) };
     let cidrs: Value = context.allocation.networks().into_iter().map(Value::from).collect();
     let network = json!({"metadata": {"name": NAME}, "spec": {"cidrs": cidrs}});
@@ -94,33 +92,25 @@ async fn create_network(context: &Context) -> Result<(), Status> {
         "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": NAME},
         "status": {"conditions": [condition]}
     });
-    let path = format!("{}/status?fieldManager={CIDR_CONTROLLER}&force=true", path_of(&resource, "", NAME));
-    let request = context.server_request(&resource, &http::Method::PATCH, &path, Subresource::Status);
-    patch(context, &request, PatchKind::Apply, &Document::json(&status)).await.map(drop)
+    let own = context.own(&resource, "", NAME).through(Subresource::Status);
+    own.with_query(format!("fieldManager={CIDR_CONTROLLER}&force=true")).patch(PatchKind::Apply, &status).await
 }
 
-pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<()> {
     let Some(resource) = context.registry.get("coordination.k8s.io", "leases") else { return Ok(()) };
     let Some(lease) = plane.lease() else { return Ok(()) };
     let name = lease.str_at(&["metadata", "name"]);
-    let path = format!("{}?fieldManager={SERVER}", path_of(&resource, LEASE_NAMESPACE, name));
     let renewed = |object: &mut Value| {
         for field in ["holderIdentity", "renewTime"] {
             object.set_at(&["spec", field], Value::from(lease.str_at(&["spec", field])));
         }
-        Ok(())
     };
-    edit(
-        context,
-        context.server_request(&resource, &http::Method::PUT, &path, Subresource::None),
-        Change::Edit(&renewed),
-    )
-    .await
+    context.own(&resource, LEASE_NAMESPACE, name).change(renewed).await
 }
 
 /// Takes over the Lease of an earlier run. In an embedded store, also writes this server's port and address to the
 /// Service `kubernetes`, its Endpoints and its EndpointSlice.
-pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<()> {
     if !plane.holds_lease(context) {
         renew(context, plane).await?;
     }
@@ -133,7 +123,7 @@ pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), St
 
 /// Restores the addresses and ports of the Endpoints and the EndpointSlice. Does nothing in a shared store, where
 /// other servers may have added their own.
-pub async fn restore_endpoints(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+pub async fn restore_endpoints(context: &Context, plane: &ControlPlane) -> Result<()> {
     if context.objects.store().is_shared() {
         return Ok(());
     }
@@ -146,10 +136,7 @@ pub async fn restore_endpoints(context: &Context, plane: &ControlPlane) -> Resul
 }
 
 /// Sets fields of those objects of the control plane that exist.
-async fn restore<const N: usize>(
-    context: &Context,
-    fields: [(&str, &str, Option<Value>, &[&str]); N],
-) -> Result<(), Status> {
+async fn restore<const N: usize>(context: &Context, fields: [(&str, &str, Option<Value>, &[&str]); N]) -> Result<()> {
     for (group, plural, wanted, field) in fields {
         let Some(resource) = context.registry.get(group, plural) else { continue };
         let stored = resource.collection.get(&resource.key(NAMESPACE, NAME).path);
@@ -158,13 +145,8 @@ async fn restore<const N: usize>(
         if stored.body.to_value(stored.revision).at(field) == Some(&value) {
             continue;
         }
-        let path = format!("{}?fieldManager={SERVER}", path_of(&resource, NAMESPACE, NAME));
-        let request = context.server_request(&resource, &http::Method::PUT, &path, Subresource::None);
-        let set = |object: &mut Value| {
-            object.set_at(field, value.clone());
-            Ok(())
-        };
-        edit(context, request, Change::Edit(&set)).await?;
+        let set = |object: &mut Value| object.set_at(field, value.clone());
+        context.own(&resource, NAMESPACE, NAME).change(set).await?;
     }
     Ok(())
 }

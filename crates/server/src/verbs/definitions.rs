@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use base::clock;
 use kinds::set_terminating;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Text, Value};
 use resource::{Resource, Subresource};
 use schema::definition::{self, CLEANUP_FINALIZER};
 use tokio::time::Instant;
 
-use super::as_server::{self, SERVER};
 use super::context::Context;
 use super::delete::{Pass, delete_instances};
 use super::naming::{definitions, establish_peers, group_of};
@@ -70,7 +69,7 @@ async fn finalize_one(
     name: &Text,
     object: &Value,
     outlived: &mut PendingCrdDeletions,
-) -> Result<(), Status> {
+) -> Result<()> {
     if !definition::is_condition_true(object, "Established") {
         let message = "resource was never established";
         return release(context, resource, name, "NeverEstablished", message).await;
@@ -102,13 +101,7 @@ async fn finalize_one(
 }
 
 /// Removes the cleanup finalizer of a CRD, which is thereby deleted unless it has other finalizers.
-async fn release(
-    context: &Context,
-    resource: &Arc<Resource>,
-    name: &Text,
-    reason: &str,
-    message: &str,
-) -> Result<(), Status> {
+async fn release(context: &Context, resource: &Arc<Resource>, name: &Text, reason: &str, message: &str) -> Result<()> {
     change_status(context, resource, name, |next| {
         set_terminating(next, "False", reason, message, &clock::now_rfc3339());
         definition::remove_cleanup_finalizer(next);
@@ -121,8 +114,8 @@ async fn change_status(
     resource: &Arc<Resource>,
     name: &Text,
     change: impl Fn(&mut Value) + Send + Sync,
-) -> Result<(), Status> {
-    as_server::change_as(SERVER, context, resource, name, Subresource::Status, change).await?;
+) -> Result<()> {
+    context.own(resource, "", name).through(Subresource::Status).change(change).await?;
     if resource.collection.get(name).is_none() {
         establish_peers(context, group_of(name), name).await?;
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use base::deadline;
 use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 use objects::{Collection, Stored};
-use resource::{Document, Resource, Subresource, type_text, unknown_kind};
+use resource::{Document, Resource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
 use super::context::Context;
@@ -17,11 +17,11 @@ use super::outcome::Outcome;
 use super::request::{Request, check_namespace};
 use super::response::ResponseObject;
 use super::selection::Selection;
-use super::{as_server, unreadable};
+use super::unreadable;
 use crate::limits;
 
 /// Decodes the options of a delete from the body, or from the query if there is no body.
-fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions, Status> {
+fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions> {
     let Some(document) = document.filter(|d| !d.bytes().is_empty()) else {
         return DeleteOptions::from_query(request.query(), &request.resource.gates);
     };
@@ -32,9 +32,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     let body = decoded.unwrap_or_default().value;
     check_type(&body, document)?;
     let given = DeleteOptions::read(&body, &document.json_text())?;
-    if let Some(audit_context) = &request.audit_context {
-        audit_context.request(|| Some(recorded(&given)));
-    }
+    request.audit(|audit| audit.request(|| Some(recorded(&given))));
     DeleteOptions::of(&given, &request.resource.gates)
 }
 
@@ -55,7 +53,7 @@ const META: [&str; 4] = ["GetOptions", "ListOptions", "PatchOptions", "WatchEven
 const TABLES: [&str; 4] = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions"];
 
 /// Fails unless the kind of a body is `DeleteOptions` or absent.
-fn check_type(body: &Value, document: &Document) -> Result<(), Status> {
+fn check_type(body: &Value, document: &Document) -> Result<()> {
     let (kind, version) = (type_text(body, "kind"), type_text(body, "apiVersion"));
     if kind.is_empty() || kind == "DeleteOptions" {
         return Ok(());
@@ -76,7 +74,7 @@ fn check_type(body: &Value, document: &Document) -> Result<(), Status> {
 }
 
 /// Deletes one object, or marks it as being deleted if it has finalizers.
-pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome, Status> {
+pub async fn delete(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome> {
     let options = options(request, document)?;
     check_permanent(request)?;
     if options.ignore_read_errors {
@@ -96,7 +94,7 @@ fn advise(request: &Request, options: &DeleteOptions) {
 }
 
 /// Fails for an object that cannot be deleted, such as a PriorityClass of the system.
-fn check_permanent(request: &Request) -> Result<(), Status> {
+fn check_permanent(request: &Request) -> Result<()> {
     let resource = &request.resource;
     match resource.deletion.permanent.iter().find(|(name, _)| *name == request.name().as_str()) {
         Some((name, why)) => Err(Status::forbidden(&resource.group, &resource.plural, name, why)),
@@ -105,7 +103,7 @@ fn check_permanent(request: &Request) -> Result<(), Status> {
 }
 
 /// The options that select the objects of a deletecollection. `watch` has no effect, but its options are checked.
-fn list_options(request: &Request) -> Result<ListOptions, Status> {
+fn list_options(request: &Request) -> Result<ListOptions> {
     if request.query().flag("watch") {
         ListOptions::of_watch(request.query(), &request.resource.gates)
     } else {
@@ -114,16 +112,12 @@ fn list_options(request: &Request) -> Result<ListOptions, Status> {
 }
 
 /// Fails if the options that select objects are invalid. They are checked before the rest of the request.
-pub fn check_selection(request: &Request) -> Result<(), Status> {
+pub fn check_selection(request: &Request) -> Result<()> {
     Selection::without_shards(request, &list_options(request)?).map(drop)
 }
 
 /// Deletes every selected object and returns the objects.
-pub async fn delete_collection(
-    context: &Context,
-    request: &Request,
-    document: Option<&Document>,
-) -> Result<Outcome, Status> {
+pub async fn delete_collection(context: &Context, request: &Request, document: Option<&Document>) -> Result<Outcome> {
     let mut list_options = list_options(request)?;
     if list_options.limit == 0 {
         // kube-apiserver lists the objects to delete in pages, so `resourceVersion` has to match exactly
@@ -156,7 +150,7 @@ pub async fn delete_collection(
 }
 
 /// Streams the objects of a list, which are read in batches.
-fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<ResponseObject, Status>> {
+fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<ResponseObject>> {
     let few = move |mut items: Items| async move {
         let few = items.next(request).await?;
         Ok::<_, Status>((!few.is_empty()).then(|| (stream::iter(few.into_iter().map(Ok)), items)))
@@ -165,12 +159,7 @@ fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<Respo
 }
 
 /// Deletes an object of a list, unless it has been deleted already.
-async fn delete_listed(
-    context: &Context,
-    request: &Request,
-    options: &DeleteOptions,
-    stored: &Stored,
-) -> Result<(), Status> {
+async fn delete_listed(context: &Context, request: &Request, options: &DeleteOptions, stored: &Stored) -> Result<()> {
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     let change = Change::Delete(options.clone());
     let write = Write { listed: Some(stored), ..Write::new(context, request, change, &write_options) };
@@ -204,7 +193,7 @@ fn sharing_a_commit(collection: &Collection) -> usize {
 }
 
 /// Deletes every instance of a custom resource whose CRD is being deleted. Instances with finalizers are only marked.
-pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<(), Status> {
+pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<()> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
     let (root, _) = resource.collection.latest();
     let held = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
@@ -213,15 +202,10 @@ pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> R
 }
 
 /// Deletes objects of a resource as the server itself.
-pub async fn delete_as_server(
-    context: &Context,
-    resource: &Arc<Resource>,
-    objects: Vec<Arc<Stored>>,
-) -> Result<(), Status> {
+pub async fn delete_as_server(context: &Context, resource: &Arc<Resource>, objects: Vec<Arc<Stored>>) -> Result<()> {
     let options = &DeleteOptions::default();
     let delete = async |stored: Arc<Stored>| {
-        let path = as_server::path_of(resource, &stored.meta.namespace, &stored.meta.name);
-        let request = context.server_request(resource, &http::Method::DELETE, &path, Subresource::None);
+        let request = context.own(resource, &stored.meta.namespace, &stored.meta.name).request(&http::Method::DELETE);
         delete_listed(context, &request, options, &stored).await
     };
     let at_once = at_once(context, objects.len(), &resource.collection);
@@ -229,11 +213,7 @@ pub async fn delete_as_server(
 }
 
 /// Deletes the objects of a resource in a namespace. Returns the objects that finalizers keep.
-pub async fn empty_namespace(
-    context: &Context,
-    resource: &Arc<Resource>,
-    namespace: &str,
-) -> Result<Vec<Arc<Stored>>, Status> {
+pub async fn empty_namespace(context: &Context, resource: &Arc<Resource>, namespace: &str) -> Result<Vec<Arc<Stored>>> {
     let awaits_finalizers = |stored: &Stored| stored.meta.deleting && stored.meta.finalizers;
     let mut deletable = resource.collection.in_namespace(namespace);
     deletable.retain(|stored| !awaits_finalizers(stored));

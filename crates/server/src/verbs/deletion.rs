@@ -3,7 +3,7 @@
 use access::admission::Operation;
 use base::clock;
 use base::request::DeleteOptions;
-use machinery::{Map, Status, Value};
+use machinery::{Result, Status, Value, json};
 use objects::Stored;
 use resource::rules::{Deletion, Grace, Preconditions, Propagation};
 
@@ -16,7 +16,7 @@ use super::response::ResponseObject;
 
 impl Write<'_> {
     /// Makes one attempt to delete an object. Returns `None` if the stored object has changed.
-    pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>, Status> {
+    pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>> {
         let (request, deletion) = (self.request, self.request.resource.deletion);
         let (current, old) = (live.stored.clone(), &live.object);
         check_preconditions(request, options, old)?;
@@ -68,7 +68,7 @@ impl Write<'_> {
     }
 
     /// Stores an object with its deletion timestamp.
-    async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
+    async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>> {
         let effect = effect_of(options);
         if options.dry_run {
             return Ok(Some(Outcome::Object(effect, ResponseObject::Tree(object))));
@@ -97,25 +97,13 @@ fn propagation(options: &DeleteOptions, deletion: &Deletion) -> Option<Propagati
 
 fn success(request: &Request, deleted: &Stored) -> Value {
     let resource = &request.resource;
-    let mut details = Map::new();
-    details.insert("name", Value::String(deleted.meta.name.clone()));
-    if !resource.group.is_empty() {
-        details.insert("group", Value::String(resource.group.clone()));
-    }
-    details.insert("kind", Value::String(resource.plural.clone()));
-    details.insert("uid", Value::String(deleted.meta.uid.clone()));
-    [
-        ("kind", Value::from("Status")),
-        ("apiVersion", Value::from("v1")),
-        ("metadata", Value::object()),
-        ("status", Value::from("Success")),
-        ("details", Value::Object(details)),
-    ]
-    .into()
+    let mut details = json!({"name": (&deleted.meta.name), "kind": (&resource.plural), "uid": (&deleted.meta.uid)});
+    details.put_text(&["group"], resource.group.as_str());
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
 /// Fails unless the object has the uid and the resourceVersion of the preconditions.
-pub fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
+pub fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<()> {
     let text = |key: &str| old.str_at(&["metadata", key]);
     let (uid, version) = (text("uid"), text("resourceVersion"));
     let (what, wanted, found, happened) = match (&options.uid, &options.resource_version) {

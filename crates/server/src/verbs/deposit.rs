@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::clock;
 use base::request::{FieldValidation, WriteOptions};
-use machinery::{Status, Value};
-use resource::{Document, Resource, Subresource, Version};
+use machinery::{Result, Value};
+use resource::{Document, Resource, Version};
 use store::Revision;
 
 use super::change::{Change, Write};
@@ -22,7 +22,7 @@ pub async fn deposit(
     version: &Arc<Version>,
     path: &str,
     object: &Value,
-) -> Result<Revision, Status> {
+) -> Result<Revision> {
     let request = &own_request(context, resource, version, path);
     let codec = request.strategy.codec();
     let object = codec.decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
@@ -60,10 +60,10 @@ pub(super) fn completed(request: &Request, mut object: Value) -> Value {
 
 /// A request of the server itself for a collection.
 pub(super) fn own_request(context: &Context, resource: &Arc<Resource>, version: &Arc<Version>, path: &str) -> Request {
-    context.server_request(resource, &http::Method::POST, path, Subresource::None).in_version(version.clone())
+    context.server_request(resource, &http::Method::POST, path).in_version(version.clone())
 }
 
-async fn remove(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+async fn remove(context: &Context, request: &Request, name: &str) -> Result<()> {
     let key = request.resource.key(request.namespace(), name);
     let Some(found) = request.resource.collection.get(&key.path) else { return Ok(()) };
     stored::remove(context, &key, found.revision).await?;

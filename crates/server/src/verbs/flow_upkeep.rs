@@ -4,15 +4,12 @@
 use access::flow::defaults;
 use base::request::FieldValidation;
 use kinds::FLOW_GROUP;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use resource::builtin::is_same;
 
-use super::as_server::{edit, path_of};
-use super::change::Change;
 use super::context::Context;
-use super::request::Request;
 use super::upkeep::{FLOW, create_of};
-use resource::{Document, Subresource};
+use resource::Document;
 
 /// The objects whose specs clients cannot change.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
@@ -38,7 +35,7 @@ pub enum Kept {
 }
 
 /// Creates missing objects, and restores specs that differ.
-pub async fn keep_flows(context: &Context, kept: Kept) -> Result<(), Status> {
+pub async fn keep_flows(context: &Context, kept: Kept) -> Result<()> {
     for (plural, kind, objects) in KINDS {
         let wanted = objects().into_iter().filter(|object| kept == Kept::All || is_mandatory(object));
         create_of(context, FLOW, FLOW_GROUP, plural, wanted).await?;
@@ -67,7 +64,7 @@ fn is_mandatory(object: &Value) -> bool {
 /// The stored bootstrap objects that have to change, each with its next form.
 fn revisions(context: &Context, plural: &str, kind: &'static str, objects: fn() -> Vec<Value>) -> Vec<(Value, Value)> {
     let Some(resource) = context.registry.get(FLOW_GROUP, plural) else { return vec![] };
-    let request = context.server_request(&resource, &http::Method::PUT, &path_of(&resource, "", ""), Subresource::None);
+    let request = context.own(&resource, "", "").request(&http::Method::PUT);
     let codec = request.strategy.codec();
     let revise = |wanted: Value| {
         let stored = resource.collection.get(wanted.str_at(&["metadata", "name"]))?;
@@ -117,18 +114,14 @@ fn annotation(stored: &Value) -> Option<bool> {
     }
 }
 
-async fn restore(context: &Context, plural: &str, name: &str, revised: &Value) -> Result<(), Status> {
+async fn restore(context: &Context, plural: &str, name: &str, revised: &Value) -> Result<()> {
     let Some(resource) = context.registry.get(FLOW_GROUP, plural) else { return Ok(()) };
-    let request =
-        context.server_request(&resource, &http::Method::PUT, &path_of(&resource, "", name), Subresource::None);
     let set = |object: &mut Value| {
         for path in [&["spec"][..], &["metadata", "annotations"]] {
             object.set_at(path, revised.at(path).cloned().unwrap_or_default());
         }
-        Ok(())
     };
-    let request = Request { default_manager: FLOW.manager().into(), ..request };
-    edit(context, request, Change::Edit(&set)).await
+    context.own(&resource, "", name).managed_by(FLOW.manager()).change(set).await
 }
 
 #[cfg(test)]
@@ -183,9 +176,7 @@ mod tests {
         let mut edited = levels.collection.get("workload-low").unwrap().body.to_value(0);
         edited.set_at(&["spec", "limited", "nominalConcurrencyShares"], Value::Int(7));
         restore(&context, "prioritylevelconfigurations", "workload-low", &edited).await.unwrap();
-        let path = path_of(&levels, "", "global-default");
-        let request = context.server_request(&levels, &http::Method::DELETE, &path, Subresource::None);
-        super::super::delete(&context, &request, None).await.unwrap();
+        context.own(&levels, "", "global-default").delete(&json!({})).await.unwrap();
         assert!(are_flows_changed(&context) && shares("workload-low") == Some(7));
         keep_flows(&context, Kept::MissingMandatory).await.unwrap();
         assert_eq!((shares("workload-low"), shares("global-default")), (Some(7), None));

@@ -2,7 +2,7 @@
 
 use access::authorization::may_use_signer;
 use kinds::devices;
-use machinery::{FieldError, FieldPath, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Result, Status, Text, Value};
 use objects::Stored;
 use resource::builtin::Hooks;
 use resource::{Subresource, TypeMeta};
@@ -14,7 +14,7 @@ use super::{naming, rbac, third_party};
 use crate::allocation::Reservation;
 
 /// Fails if a write would grant permissions that its user does not have. `old` is the stored object.
-pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> Result<()> {
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
         Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
@@ -31,11 +31,7 @@ pub fn prepare_for_create(write: &Write<'_>, object: &mut Value) {
 
 /// Reserves addresses and ports for an object that is about to be created or to replace `old`, and sets them in it.
 /// If the write is abandoned before [`finish_reservation`], the next repair releases the reservation.
-pub async fn reserve(
-    write: &Write<'_>,
-    object: &mut Value,
-    old: Option<&Value>,
-) -> Result<Option<Reservation>, Status> {
+pub async fn reserve(write: &Write<'_>, object: &mut Value, old: Option<&Value>) -> Result<Option<Reservation>> {
     let Write { context, request, options, .. } = write;
     match (request.resource.hooks, request.subresource) {
         (Hooks::Service, Subresource::None) => {
@@ -76,7 +72,7 @@ fn record_user(user: &Value, object: &mut Value) {
 pub async fn finish_reservation(
     context: &Context,
     reservation: Option<Reservation>,
-    written: &Result<Option<Outcome>, Status>,
+    written: &Result<Option<Outcome>>,
 ) {
     let Some(reservation) = reservation else { return };
     match written {
@@ -86,7 +82,7 @@ pub async fn finish_reservation(
 }
 
 /// Checks a valid object that is about to be created, before validating admission.
-pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Status> {
+pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<()> {
     if write.request.resource.hooks == Hooks::ThirdPartyResource {
         third_party::check_names(write.context, write.request, object)?;
     }
@@ -95,7 +91,7 @@ pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Statu
 
 /// Checks a valid object that is about to replace `old`, before validating admission: to change the status of a
 /// PodCertificateRequest, the user needs a permission for its signer.
-pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Result<(), Status> {
+pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Result<()> {
     let Write { context, request, .. } = write;
     let is_signed =
         (request.resource.hooks, request.subresource) == (Hooks::PodCertificateRequest, Subresource::Status);
@@ -112,14 +108,14 @@ pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Res
 }
 
 /// Fails if a higher layer protects the object with this name from deletion.
-pub fn check_deletion(write: &Write<'_>, name: &str) -> Result<(), Status> {
+pub fn check_deletion(write: &Write<'_>, name: &str) -> Result<()> {
     let resource = &write.request.resource;
     let protection = write.context.write_rules.get().and_then(|rules| (rules.protection)(resource, name));
     protection.map_or(Ok(()), |why| Err(Status::forbidden(&resource.group, &resource.plural, name, why)))
 }
 
 /// Prepares the deletion of an object. May change `marked`, the object with its deletion timestamp.
-pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut Value) -> Result<(), Status> {
+pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut Value) -> Result<()> {
     match write.request.resource.hooks {
         Hooks::ThirdPartyResource if !current.meta.deleting => {
             third_party::before_deletion(write.context, write.options.dry_run, marked).await

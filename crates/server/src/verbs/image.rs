@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use base::clock;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use machinery::{Release, Status};
+use machinery::{Release, Result};
 use objects::{Encoded, Key, Stored};
-use resource::{Resource, Subresource};
+use resource::Resource;
 
-use super::as_server::path_of;
 use super::context::Context;
 use super::{meta, stored};
 use crate::limits;
@@ -96,7 +95,7 @@ impl Image {
     }
 
     /// Creates the objects, in a store that has none.
-    pub async fn create(&self, context: &Context) -> Result<(), Status> {
+    pub async fn create(&self, context: &Context) -> Result<()> {
         let put = |(key, object)| async move {
             // no error if another server has created it
             stored::put(context, &key, object, None).await.map(drop)
@@ -125,8 +124,7 @@ impl Image {
 
 /// The id of the version in which the stored form of a kind is what clients see, if there is one.
 fn shown_in(context: &Context, resource: &Arc<Resource>) -> Option<u64> {
-    let path = path_of(resource, "", "");
-    let request = context.server_request(resource, &http::Method::POST, &path, Subresource::None);
+    let request = context.own(resource, "", "").request(&http::Method::POST);
     let is_shown = request.strategy.storage_codec().is_shown_as_stored(&machinery::Value::Null);
     is_shown.then_some(request.version.id)
 }

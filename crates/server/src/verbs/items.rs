@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use machinery::{Status, Text};
+use machinery::{Result, Status, Text};
 use objects::{Indexed, Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -188,7 +188,7 @@ impl Items {
     }
 
     /// The next batch of objects; empty at the end.
-    pub async fn next(&mut self, request: &Request) -> Result<Vec<ResponseObject>, Status> {
+    pub async fn next(&mut self, request: &Request) -> Result<Vec<ResponseObject>> {
         let found = match &mut self.source {
             ItemSource::ResponseObject(items) => items.drain(..items.len().min(limits::LIST_BATCH)).collect(),
             ItemSource::Snapshot { scan, selection } => next_selected(scan, selection, self.left, request).await?,
@@ -204,7 +204,7 @@ async fn next_selected(
     selection: &Selection,
     left: usize,
     request: &Request,
-) -> Result<Vec<ResponseObject>, Status> {
+) -> Result<Vec<ResponseObject>> {
     let mut found = vec![];
     let batch = selection.batch(limits::LIST_BATCH);
     while found.is_empty() && left > 0 {

@@ -7,7 +7,7 @@ use base::request::{ListOptions, Verb, VersionMatch};
 use base::task;
 use machinery::selector::label::{Operator, Requirement};
 use machinery::status::{Cause, Details, Reason};
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value};
 use objects::{Collection, CollectionState, Expired, IndexKey, Meta, Scope, Stored};
 use store::Revision;
 
@@ -21,7 +21,7 @@ use super::selection::Selection;
 use crate::limits;
 
 /// Returns one of the objects of a computed kind. They have no resourceVersion to wait for.
-fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
+fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome> {
     request.check_path(request.name())?;
     let found = all.into_iter().find(|object| object.str_at(&["metadata", "name"]) == request.name());
     let found = found.ok_or_else(|| Status::not_found("", &request.resource.singular, request.name()))?;
@@ -29,7 +29,7 @@ fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
 }
 
 /// Returns one object.
-pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status> {
+pub async fn get(context: &Context, request: &Request) -> Result<Outcome> {
     let query = request.query();
     if query.flag("export") {
         let message = "the export parameter, deprecated since v1.14, is no longer supported";
@@ -56,7 +56,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
 }
 
 /// Converts the objects of a list with the conversion webhook of their CRD.
-async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Status> {
+async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<()> {
     let (resource, version) = (&request.resource, &request.version);
     let prepared = resource.prepare(&objects.iter().collect::<Vec<_>>(), version).await;
     prepared.map_err(|why| {
@@ -78,12 +78,12 @@ fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Statu
 
 /// Waits until all writes that were made before this call are visible, including writes of other servers. A read
 /// without a resourceVersion requires this.
-pub async fn catch_up(context: &Context) -> Result<(), Status> {
+pub async fn catch_up(context: &Context) -> Result<()> {
     context.objects.catch_up().await.map_err(|error| objects::failure(&error))
 }
 
 /// Waits until a resourceVersion is visible. Fails with 504 after [`limits::FUTURE_VERSION_SECONDS`].
-pub async fn wait_until(context: &Context, version: Revision) -> Result<(), Status> {
+pub async fn wait_until(context: &Context, version: Revision) -> Result<()> {
     if version <= context.objects.revision() {
         return Ok(());
     }
@@ -109,7 +109,7 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 }
 
 impl Selection {
-    pub async fn page(&self, context: &Context, request: &Request, start: ListStart) -> Result<Page, Status> {
+    pub async fn page(&self, context: &Context, request: &Request, start: ListStart) -> Result<Page> {
         let options = &self.options;
         let ListState { state, revision, after } = self.state(context, request, start).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
@@ -168,13 +168,7 @@ impl Selection {
 
     /// Selects up to `limit` objects, or all if it is 0. Finds every error that could otherwise occur after the
     /// response has begun.
-    async fn survey(
-        &self,
-        request: &Request,
-        mut scan: Scan,
-        limit: usize,
-        revision: Revision,
-    ) -> Result<ScanResult, Status> {
+    async fn survey(&self, request: &Request, mut scan: Scan, limit: usize, revision: Revision) -> Result<ScanResult> {
         let (resource, version) = (&request.resource, &request.version);
         let most = if limit == 0 { usize::MAX } else { limit };
         let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { self.batch(limits::LIST_SCAN) };
@@ -228,7 +222,7 @@ impl Selection {
 
     /// For a CRD with a conversion webhook, converts the objects among the next `count` that the list will return,
     /// `most` at most.
-    pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
+    pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<()> {
         if !request.resource.is_prepared() {
             return Ok(());
         }
@@ -271,7 +265,7 @@ impl Selection {
         left
     }
 
-    async fn state(&self, context: &Context, request: &Request, start: ListStart) -> Result<ListState, Status> {
+    async fn state(&self, context: &Context, request: &Request, start: ListStart) -> Result<ListState> {
         let collection = &request.resource.collection;
         let latest = || {
             let revision = context.objects.revision();
@@ -361,7 +355,7 @@ pub struct Page {
 }
 
 /// Fails if the options of a list or a watch are invalid.
-pub fn check_options(request: &Request) -> Result<(), Status> {
+pub fn check_options(request: &Request) -> Result<()> {
     match request.authorized.info.verb {
         Verb::Watch => ListOptions::of_watch(request.query(), &request.resource.gates).map(drop),
         _ => ListOptions::of_list(request.query()).map(drop),
@@ -380,7 +374,7 @@ pub enum ListStart {
 
 /// Determines where a list starts, and waits until that is visible. Fails at once if no such state can exist, or if the
 /// namespace can contain no objects.
-pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<ListStart, Status> {
+pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<ListStart> {
     let options = &selection.options;
     if !options.continue_token.is_empty() {
         let token = Continue::decode(&options.continue_token)?;
@@ -405,7 +399,7 @@ pub async fn reach(context: &Context, request: &Request, selection: &Selection) 
     Ok(if is_exact && version > 0 { ListStart::Exact(version) } else { ListStart::Newest })
 }
 
-pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
+pub async fn list(context: &Context, request: &Request) -> Result<Outcome> {
     let options = ListOptions::of_list(request.query())?;
     if let Some(mut all) = request.computed() {
         let selection = Selection::without_shards(request, &options)?;

@@ -3,7 +3,7 @@
 use base::task;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
-use machinery::{Status, Value, json, names, value};
+use machinery::{Result, Status, Value, json, names, value};
 use objects::{Encoded, Key};
 use resource::Document;
 
@@ -18,7 +18,7 @@ const OWN_DOMAIN: &str = "pintle.dev";
 
 /// Writes the objects of a document, in place of those that exist, as far as there is capacity for them. The document is
 /// `{"objects": [{"group", "resource", "path", "object"}]}`, with paths as in an export; the result has the number of those written.
-pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: &Document) -> Result<Value, Status> {
+pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: &Document) -> Result<Value> {
     let captured = task::blocking(|| {
         let sent = value::decode(document.bytes()).map_err(|error| Status::bad_request(error.to_string()))?;
         sent.items_at(&["objects"]).iter().map(captured).collect::<Result<Vec<_>, _>>()
@@ -36,7 +36,7 @@ pub fn is_own(name: &str) -> bool {
 }
 
 /// An object of a request in its stored form, and its key. Fails if it could not be read at its path, or belongs to the server.
-fn captured(sent: &Value) -> Result<(Key, Encoded), Status> {
+fn captured(sent: &Value) -> Result<(Key, Encoded)> {
     let [group, resource, path] = ["group", "resource", "path"].map(|field| sent.str_at(&[field]));
     let object = sent.get("object").cloned().unwrap_or_default();
     let (namespace, name) = path.split_once('/').unwrap_or(("", path));
@@ -66,11 +66,7 @@ fn captured(sent: &Value) -> Result<(Key, Encoded), Status> {
     Ok((key, object))
 }
 
-async fn write(
-    context: &Context,
-    capacity: Option<&dyn Capacity>,
-    (key, object): (Key, Encoded),
-) -> Result<(), Status> {
+async fn write(context: &Context, capacity: Option<&dyn Capacity>, (key, object): (Key, Encoded)) -> Result<()> {
     let known = context.objects.collection(&key.group, &key.plural).get(&key.path);
     if let Some(capacity) = capacity {
         let bytes = object.body.bytes.len();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use base::clock;
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 
 use super::request::Request;
 
@@ -13,7 +13,7 @@ pub const MANAGED: [&str; 2] = ["metadata", "managedFields"];
 const SYSTEM: [&str; 5] = ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// Removes the system fields of a new object and sets its namespace.
-pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), Status> {
+pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<()> {
     place_in(object, request.scope())?;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for key in SYSTEM {
@@ -43,7 +43,7 @@ pub fn seed_key(group: &str, kind: &str, namespace: &str, name: &str) -> String 
 }
 
 /// Sets the namespace of an object to the request's. Fails if the object names another one.
-pub fn place_in(object: &mut Value, namespace: &str) -> Result<(), Status> {
+pub fn place_in(object: &mut Value, namespace: &str) -> Result<()> {
     if !object.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
         object.set_at(&["metadata"], Value::object());
     }
@@ -61,7 +61,7 @@ pub fn place_in(object: &mut Value, namespace: &str) -> Result<(), Status> {
 }
 
 /// Fails unless an updated object has the name in the URL.
-pub fn check_name(object: &Value, name: &str) -> Result<(), Status> {
+pub fn check_name(object: &Value, name: &str) -> Result<()> {
     let given = object.str_at(&["metadata", "name"]);
     if given.is_empty() {
         return Err(Status::bad_request(format!(

@@ -28,6 +28,7 @@ mod load;
 mod meta;
 mod naming;
 mod outcome;
+mod own;
 mod patch;
 mod pipeline;
 mod quota;
@@ -49,7 +50,7 @@ mod warnings;
 mod watch;
 mod write;
 
-pub use as_server::{CONTROLLERS, SERVER, change_as, path_in, path_of};
+pub use as_server::{CONTROLLERS, OwnObject, path_in};
 pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_namespaces, publish_trust, restore_registration, token_tracking,
 };
@@ -66,11 +67,12 @@ pub use list::{catch_up, check_options, get, list};
 pub use load::{is_own, load};
 pub use naming::{establish, establish_all, establish_peers};
 pub use outcome::{Effect, ListOutcome, Outcome};
+pub use own::tolerating;
 pub use patch::PatchKind;
 pub use request::{Behind, Capacity, Completion, Growth, Lag, Request};
 pub use response::ResponseObject;
 pub use stand_in::{Addition, Provenance, StandIn, stand_in};
-pub use upkeep::{create_missing, identify, keep_definitions};
+pub use upkeep::{create_missing, definitions_in, identify, keep_definitions, remove_definitions};
 pub use warnings::Warnings;
 pub use watch::{Watch, watch};
 pub use write::{check_update_options, create, patch, update};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::clock;
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, registrations};
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Outline, Resource, Subresource};
 use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
@@ -15,7 +15,6 @@ use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 use super::as_server;
 use super::change::Change;
 use super::context::Context;
-use super::request::Request;
 use crate::limits;
 
 /// The resource `customresourcedefinitions`.
@@ -28,12 +27,6 @@ pub fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// A request by which the server itself writes the status of a CRD.
-fn status_request(context: &Context, resource: &Arc<Resource>, name: &str) -> Request {
-    let path = format!("{}/status", as_server::path_of(resource, "", name));
-    context.server_request(resource, &http::Method::PUT, &path, Subresource::Status)
-}
-
 /// Establishes a CRD after a write, and its peers if names have become free or taken.
 pub async fn after_write(context: &Context, name: &str) {
     log_error(establish(context, name).await);
@@ -43,7 +36,7 @@ pub async fn after_write(context: &Context, name: &str) {
 
 /// Logs an error instead of returning it, because the write itself has succeeded. `controllers/establishing` retries
 /// what is left undone.
-fn log_error(established: Result<(), Status>) {
+fn log_error(established: Result<()>) {
     if let Err(status) = established {
         tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
     }
@@ -67,7 +60,7 @@ pub async fn establish_all(context: &Context) {
 }
 
 /// Updates the status of those CRDs of a group whose names are not all accepted, except the CRD named `except`.
-pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
+pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<()> {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");
         if name != except {
@@ -78,7 +71,7 @@ pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Re
 }
 
 /// Updates the status of a CRD from its spec: each condition in a separate write, as kube-apiserver's controllers do.
-pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
+pub async fn establish(context: &Context, name: &str) -> Result<()> {
     let Some(resource) = definitions(context) else { return Ok(()) };
     // one CRD at a time, so that two CRDs cannot accept the same name
     let _turn = context.naming_turn.lock().await;
@@ -89,7 +82,8 @@ pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
             edited.store(next.is_some(), Ordering::Relaxed);
             next
         };
-        as_server::edit(context, status_request(context, &resource, name), Change::EditOutline(&next)).await?;
+        let request = context.own(&resource, "", name).through(Subresource::Status).request(&http::Method::PUT);
+        as_server::edit(context, request, Change::EditOutline(&next)).await?;
         if !edited.into_inner() {
             return Ok(());
         }

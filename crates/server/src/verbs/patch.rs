@@ -6,7 +6,7 @@ use bytes::Bytes;
 use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::value::{Decoded, JsonProblem};
 use machinery::yaml::{self, YamlProblem};
-use machinery::{FieldError, FieldPath, Release, Status, Value};
+use machinery::{FieldError, FieldPath, Release, Result, Status, Value};
 use resource::{Document, Format, Patched, Strict, Unpatched};
 
 use super::meta;
@@ -52,7 +52,7 @@ pub struct RepeatedKeys {
 
 /// Fails if a body cannot be recorded as JSON in the audit log: kube-apiserver 1.37 reports that before any other
 /// error of a patch. A body that can be decoded can also be recorded, so only other bodies have to be checked.
-pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
+pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<()> {
     let bytes = document.bytes();
     match (kind, document.format) {
         (PatchKind::Apply, Format::Cbor) => document
@@ -81,7 +81,7 @@ pub fn decode_configuration(
     document: &Document,
     validation: FieldValidation,
     release: Release,
-) -> Result<(Value, RepeatedKeys), Status> {
+) -> Result<(Value, RepeatedKeys)> {
     let body = body_of(release);
     let decoded = match document.format {
         Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
@@ -123,7 +123,7 @@ fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
 
 impl RepeatedKeys {
     /// Ignores duplicates, warns about them or fails, depending on `fieldValidation`.
-    pub fn report(&self, request: &Request) -> Result<(), Status> {
+    pub fn report(&self, request: &Request) -> Result<()> {
         match self.validation {
             FieldValidation::Strict if !self.lines.is_empty() => {
                 let lines: Vec<String> = self.lines.iter().map(|line| format!("  {line}")).collect();
@@ -144,7 +144,7 @@ impl RepeatedKeys {
 
 impl Patch {
     /// Decodes the body of a patch; `None` if it is an apply.
-    pub fn decode(kind: PatchKind, bytes: &Bytes, validation: FieldValidation) -> Result<Option<Patch>, Status> {
+    pub fn decode(kind: PatchKind, bytes: &Bytes, validation: FieldValidation) -> Result<Option<Patch>> {
         let unknown = match validation {
             FieldValidation::Ignore => Unknown::Ignored,
             _ => Unknown::Reported,
@@ -167,7 +167,7 @@ impl Patch {
     }
 
     /// The object that results from applying the patch to `old`.
-    pub fn apply_to(&self, request: &Request, old: &Value, validation: FieldValidation) -> Result<Value, Status> {
+    pub fn apply_to(&self, request: &Request, old: &Value, validation: FieldValidation) -> Result<Value> {
         let strategy = &request.strategy;
         let mut object = self.merged(request, old)?;
         let invalid = |why: String| {
@@ -218,7 +218,7 @@ impl Patch {
     }
 
     /// The patched object before it is decoded and checked.
-    fn merged(&self, request: &Request, old: &Value) -> Result<Value, Status> {
+    fn merged(&self, request: &Request, old: &Value) -> Result<Value> {
         match self {
             Patch::Json(patch, _) => json_patch::apply(old.clone(), patch),
             Patch::Merge(patch) => Ok(merge_patch::apply(old.clone(), patch.value.clone())),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use access::admission::Operation;
 use base::request::parse_uint;
-use machinery::{FieldError, FieldPath, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Result, Status, Text, Value};
 use objects::Stored;
 use resource::{Outline, with_empty_schemas};
 use store::Revision;
@@ -26,7 +26,7 @@ use crate::limits;
 impl Write<'_> {
     /// Makes the change. Repeats it whenever the object has changed meanwhile, and once if it fails on a state that
     /// other servers may have changed.
-    pub async fn run(mut self) -> Result<Outcome, Status> {
+    pub async fn run(mut self) -> Result<Outcome> {
         // the deletion of a namespace waits for writes that may create an object in it
         let creates = self.request.resource.namespaced && !matches!(self.change, Change::Delete(_));
         let _in_flight = creates.then(|| self.context.writes.begin());
@@ -56,7 +56,7 @@ impl Write<'_> {
     }
 
     /// Makes one attempt. Returns `None` if the stored object has changed, so that the change has to be repeated.
-    async fn attempt(&mut self) -> Result<Option<Outcome>, Status> {
+    async fn attempt(&mut self) -> Result<Option<Outcome>> {
         let live = match self.current()? {
             Some(stored) => Some(self.read(stored).await?),
             None if self.listed.is_some() => return Ok(Some(Outcome::Success(Effect::Done, Value::Null))),
@@ -89,7 +89,7 @@ impl Write<'_> {
     }
 
     /// The stored object of the request; `None` for a create.
-    fn current(&self) -> Result<Option<Arc<Stored>>, Status> {
+    fn current(&self) -> Result<Option<Arc<Stored>>> {
         let collection = &self.request.resource.collection;
         match (&self.change, self.listed) {
             (Change::Create(_), _) => Ok(None),
@@ -104,7 +104,7 @@ impl Write<'_> {
         }
     }
 
-    async fn read(&self, stored: Arc<Stored>) -> Result<Live, Status> {
+    async fn read(&self, stored: Arc<Stored>) -> Result<Live> {
         let request = self.request;
         if let Change::EditOutline(_) = self.change {
             let outline = Outline::editable(&stored.body.bytes);
@@ -134,7 +134,7 @@ impl Write<'_> {
     }
 
     /// Passes a new object through mutating admission and sets its system fields.
-    pub async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, NameOrigin), Status> {
+    pub async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, NameOrigin)> {
         let resource = &self.request.resource;
         let generate_name = object.str_at(&["metadata", "generateName"]);
         let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
@@ -152,7 +152,7 @@ impl Write<'_> {
     }
 
     /// Passes an object that is to replace `live` through mutating admission and sets its system fields.
-    async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
+    async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value> {
         let strategy = &self.request.strategy;
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
         meta::dedup_owners(self.request, &mut object, meta::Stage::AfterMutation);
@@ -167,7 +167,7 @@ impl Write<'_> {
     }
 
     /// Fails if the object's resourceVersion is not the stored one, or is missing although it is required.
-    fn check_version(&self, object: &Value, revision: Revision) -> Result<(), Status> {
+    fn check_version(&self, object: &Value, revision: Revision) -> Result<()> {
         let (resource, name, strategy) = (&self.request.resource, self.request.name(), &self.request.strategy);
         let given = object.str_at(&["metadata", "resourceVersion"]);
         let version = if given.is_empty() { Ok(0) } else { parse_uint(given) };

@@ -3,18 +3,15 @@
 //! If the write of a charged object fails, the usage is too high until the quota controller recounts it.
 
 use access::admission::Charge;
-use http::Method;
 use machinery::status::Reason;
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 
 use super::admit::Admit;
-use super::as_server::{edit, path_of};
-use super::change::Change;
 use crate::limits;
 use resource::Subresource;
 
 /// Adds the usage of a write to the quotas; fails if it exceeds one.
-pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<()> {
     if admit.charges(object, old)?.is_empty() || admit.dry_run {
         return Ok(());
     }
@@ -28,18 +25,16 @@ pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> R
 }
 
 /// Writes the usage of quotas. Returns false if a quota has changed since it was read.
-async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Status> {
+async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool> {
     let Some(quotas) = admit.context.registry.get("", "resourcequotas") else { return Ok(true) };
     let namespace = admit.request.namespace();
     for charge in charges {
-        let path = format!("{}/status", path_of(&quotas, namespace, &charge.quota));
-        let request = admit.context.server_request(&quotas, &Method::PUT, &path, Subresource::Status);
         let count = |quota: &mut Value| {
             quota.set_at(&["metadata", "resourceVersion"], Value::from(charge.revision.to_string()));
             quota.set_at(&["status", "used"], charge.used.clone());
-            Ok(())
         };
-        match edit(admit.context, request, Change::Edit(&count)).await {
+        let own = admit.context.own(&quotas, namespace, &charge.quota).through(Subresource::Status);
+        match own.change(count).await {
             Err(status) if status.reason == Reason::Conflict => return Ok(false),
             result => result?,
         }

@@ -5,7 +5,7 @@ use base::request::{User, Verb};
 use base::task;
 use machinery::status::aggregate;
 use machinery::value::{quote, quote_list};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 
 use super::context::{Context, NeededRight};
 use super::request::{Request, check_key};
@@ -17,7 +17,7 @@ fn is_exempt(request: &Request, new: &Value, old: Option<&Value>) -> bool {
 }
 
 /// Fails unless the user may create the object: an update or an apply that creates one requires that, too.
-pub async fn require_create(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+pub async fn require_create(context: &Context, request: &Request, name: &str) -> Result<()> {
     let info = &request.authorized.info;
     if info.verb == Verb::Create {
         return Ok(());
@@ -28,7 +28,7 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
 }
 
 /// Fails if a higher layer's rule requires a right that the user does not have.
-pub async fn check_rule(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub async fn check_rule(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<()> {
     let needed = context.write_rules.get().and_then(|rules| (rules.needed_right)(&request.resource, new, old));
     let Some(NeededRight { verb, resource, name }) = needed else { return Ok(()) };
     let attributes = AccessAttributes {
@@ -62,7 +62,7 @@ fn only_collectable(new: &Value, old: &Value) -> bool {
 }
 
 /// Fails if a role has rules that the user does not have. `old` is the stored object.
-pub async fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+pub async fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<()> {
     if is_exempt(request, new, old) {
         return Ok(());
     }
@@ -84,12 +84,7 @@ pub async fn check_role(context: &Context, request: &Request, new: &Value, old: 
 }
 
 /// Fails if the role of a binding has rules that the user does not have. `old` is the stored object.
-pub async fn check_binding(
-    context: &Context,
-    request: &Request,
-    new: &Value,
-    old: Option<&Value>,
-) -> Result<(), Status> {
+pub async fn check_binding(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<()> {
     if is_exempt(request, new, old) {
         return Ok(());
     }
@@ -123,14 +118,14 @@ pub async fn check_binding(
 
 /// Checks a role reference. As in kube-apiserver, the role is looked up before the binding is validated, so an
 /// invalid reference fails with the error of that lookup.
-fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status> {
+fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<()> {
     if !matches!(kind, "Role" | "ClusterRole") {
         return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));
     }
     check_key((kind == "Role").then_some(namespace), name)
 }
 
-fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[PolicyRule]) -> Result<(), Status> {
+fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[PolicyRule]) -> Result<()> {
     let user = &request.authorized.user;
     let (owned, unresolved) = context.authorizer.rbac().rules_of(user, request.namespace());
     let Ok(missing) = task::blocking(|| missing(owned.iter().flat_map(|role| role.iter()), needed)) else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::audit::AuditContext;
 use access::authorization::Authorized;
 use base::request::parse_uint;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value};
 use objects::{CollectionState, Expired, Key, Stored};
 use resource::{Resource, Strategy, Subresource, Version, builtin, strategy};
 use store::Revision;
@@ -45,7 +45,7 @@ pub struct Request {
 /// What a higher layer adds to the objects of a resource when they are written.
 pub trait Completion: Send + Sync {
     /// Completes or refuses a valid object that is about to be written. `old` is the object that it replaces, if any.
-    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
+    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<()>;
 }
 
 /// How a write decodes the object that it changes, which decides the text of errors.
@@ -68,10 +68,10 @@ pub enum Growth {
 /// A limit on the content of an API, which applies to the writes of its clients.
 pub trait Capacity: Send + Sync {
     /// Fails if there is no capacity for the growth.
-    fn check(&self, growth: Growth) -> Result<(), Status>;
+    fn check(&self, growth: Growth) -> Result<()>;
 
     /// Counts bytes that are about to be written. Fails if too many have been written lately.
-    fn spend(&self, bytes: usize) -> Result<(), Status>;
+    fn spend(&self, bytes: usize) -> Result<()>;
 }
 
 /// How far a watch cache is behind the store.
@@ -100,7 +100,7 @@ pub fn parse_version(text: &str) -> Result<Revision, String> {
 }
 
 /// Fails if a namespace is required and empty.
-pub(super) fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
+pub(super) fn check_namespace(namespace: Option<&str>) -> Result<()> {
     match namespace {
         Some("") => Err(Status::bad_request("Namespace parameter required.")),
         _ => Ok(()),
@@ -108,7 +108,7 @@ pub(super) fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
 }
 
 /// Fails if no object can have this key, because the namespace is missing or the name is not a valid path segment.
-pub(super) fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
+pub(super) fn check_key(namespace: Option<&str>, name: &str) -> Result<()> {
     check_namespace(namespace)?;
     if name.is_empty() {
         return Err(Status::bad_request("Name parameter required."));
@@ -154,6 +154,13 @@ impl Request {
     pub fn in_version(self, version: Arc<Version>) -> Request {
         let strategy = strategy::strategy(&self.resource, &version, self.subresource);
         Request { version, strategy, ..self }
+    }
+
+    /// Adds to the audit context, if there is one.
+    pub fn audit(&self, add: impl FnOnce(&AuditContext)) {
+        if let Some(audit_context) = &self.audit_context {
+            add(audit_context);
+        }
     }
 
     pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
@@ -213,21 +220,21 @@ impl Request {
 
     /// The key of the object of the request; fails if no object can have it. As in kube-apiserver, this is checked when the
     /// object is read, after the body has been decoded.
-    pub fn place(&self) -> Result<Key, Status> {
+    pub fn place(&self) -> Result<Key> {
         check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
         self.check_path(self.name())?;
         Ok(self.resource.key(self.namespace(), self.name()))
     }
 
     /// The object that the request names, if there is one.
-    pub(super) fn target(&self) -> Result<Option<Arc<Stored>>, Status> {
+    pub(super) fn target(&self) -> Result<Option<Arc<Stored>>> {
         let path = self.place()?.path;
         Ok(self.stand_in.clone().or_else(|| self.resource.collection.get(&path)))
     }
 
     /// Fails if the namespace of the request cannot be part of a key in kube-apiserver. `name` is empty if the
     /// request is for all objects of the namespace.
-    pub(super) fn check_path(&self, name: &str) -> Result<(), Status> {
+    pub(super) fn check_path(&self, name: &str) -> Result<()> {
         if !self.resource.namespaced || !matches!(self.namespace().as_str(), "." | "..") {
             return Ok(());
         }
@@ -273,7 +280,7 @@ impl Request {
     }
 
     /// The object as the endpoint shows it: in the version of the request, or the view of a subresource.
-    pub async fn show(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
+    pub async fn show(&self, stored: Arc<Stored>) -> Result<ResponseObject> {
         let shown = ResponseObject::converted(&self.resource, &self.version, stored).await?;
         match self.strategy.view() {
             Some(view) => view.of(&shown.into_value()).map(ResponseObject::Tree),
@@ -282,7 +289,7 @@ impl Request {
     }
 
     /// Like [`Request::show`], for reads: fails if the object cannot be decoded or converted.
-    pub async fn read(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
+    pub async fn read(&self, stored: Arc<Stored>) -> Result<ResponseObject> {
         let unreadable = |why| self.resource.unreadable(&stored, why);
         if let Some(view) = self.strategy.view() {
             let object = self.resource.read_converted(&stored, &self.version).await.map_err(unreadable)?;
@@ -304,7 +311,7 @@ impl Request {
     }
 
     /// The object that a write changes, in the version of the endpoint.
-    pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, decoding: Decoding) -> Result<Value, Status> {
+    pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, decoding: Decoding) -> Result<Value> {
         let (resource, version) = (&self.resource, &self.version);
         match decoding {
             Decoding::AsGet => {

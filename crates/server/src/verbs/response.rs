@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use objects::{Body, ProtobufForm, Rendition, Sink, Stored};
 use resource::{Resource, Version};
 use store::Revision;
@@ -21,17 +21,13 @@ fn body<'a>(stored: &'a Stored, rendition: &'a Rendition) -> &'a Body {
 }
 
 impl ResponseObject {
-    pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
+    pub fn stored(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<ResponseObject> {
         let rendition = resource.rendition(&stored, version)?;
         Ok(ResponseObject::Stored(stored, rendition))
     }
 
     /// Like [`ResponseObject::stored`], but converts the object first if necessary.
-    pub async fn converted(
-        resource: &Resource,
-        version: &Version,
-        stored: Arc<Stored>,
-    ) -> Result<ResponseObject, Status> {
+    pub async fn converted(resource: &Resource, version: &Version, stored: Arc<Stored>) -> Result<ResponseObject> {
         resource.prepare(&[&stored], version).await?;
         ResponseObject::stored(resource, version, stored)
     }

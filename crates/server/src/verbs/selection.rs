@@ -2,7 +2,7 @@
 
 use base::request::{Feature, ListOptions};
 use cel::ShardSelector;
-use machinery::{Status, Text, names};
+use machinery::{Result, Status, Text, names};
 use objects::{Meta, Scope, Stored};
 
 use super::request::Request;
@@ -22,7 +22,7 @@ pub struct Selection {
 
 impl Selection {
     /// The selection by all options. Without the feature gate, shards are ignored.
-    pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
+    pub fn new(request: &Request, options: &ListOptions) -> Result<Selection> {
         let mut selection = Selection::without_shards(request, options)?;
         if request.resource.gates.has(Feature::ShardedLists) && !options.shard_selector.is_empty() {
             let shards = ShardSelector::parse(&options.shard_selector);
@@ -33,7 +33,7 @@ impl Selection {
     }
 
     /// The selection by labels and fields only.
-    pub fn without_shards(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
+    pub fn without_shards(request: &Request, options: &ListOptions) -> Result<Selection> {
         let mut needs_content = false;
         for term in &options.field_selector.requirements {
             let label = term.field.as_str();
@@ -56,7 +56,7 @@ impl Selection {
     }
 
     /// Whether an object is selected.
-    pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool, Status> {
+    pub fn matches(&self, request: &Request, stored: &Stored) -> Result<bool> {
         if self.shards.as_ref().is_some_and(|shards| !shards.matches(&stored.meta.uid, &stored.meta.namespace)) {
             return Ok(false);
         }
@@ -90,7 +90,7 @@ impl Selection {
 
     /// Fails if the namespace of the request cannot be part of a key in kube-apiserver. The key of a selection ends
     /// with the name in the path or, on the first page, with the name that a field selector requires.
-    pub fn check_path(&self, request: &Request) -> Result<(), Status> {
+    pub fn check_path(&self, request: &Request) -> Result<()> {
         let in_path = Some(request.name()).filter(|name| !name.is_empty());
         let is_first_page = self.options.continue_token.is_empty();
         let selected = || self.options.field_selector.exact("metadata.name").filter(|_| is_first_page);

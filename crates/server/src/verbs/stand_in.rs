@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use access::admission::Operation;
 use base::request::{FieldValidation, WriteOptions};
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use objects::Stored;
 use resource::builtin::Hooks;
 use resource::{Document, Resource, Version};
@@ -55,7 +55,7 @@ pub async fn stand_in(
     path: &str,
     object: &Value,
     origin: Provenance,
-) -> Result<StandIn, Status> {
+) -> Result<StandIn> {
     let mut request = own_request(context, resource, version, path);
     request.admitted = origin == Provenance::File;
     let object = request.strategy.codec().decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
@@ -80,7 +80,7 @@ pub async fn stand_in(
 
 impl Write<'_> {
     /// The object of a create before and after admission and preparation, without validation.
-    async fn as_created(&mut self) -> Result<(Value, Value), Status> {
+    async fn as_created(&mut self) -> Result<(Value, Value)> {
         let Some(changed) = self.changed(None).await? else { return Ok((Value::Null, Value::Null)) };
         let given = changed.object;
         let options = admit::write_options("CreateOptions", self.options);

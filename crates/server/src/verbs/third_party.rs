@@ -6,19 +6,18 @@
 use std::sync::Arc;
 
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer};
-use machinery::{FieldError, FieldPath, Status, Value};
+use machinery::{FieldError, FieldPath, Result, Status, Value};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Resource, Subresource};
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
-use super::as_server;
 use super::context::Context;
 use super::delete::{Pass, delete_instances};
 use super::naming::{establish_peers, name_conflict, third_party_resources};
 use super::request::Request;
 
 /// Fails if names are already taken.
-pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {
+pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<()> {
     let name = object.str_at(&["metadata", "name"]);
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
     let why = if context.registry.is_built_in(&names.group, &names.plural) {
@@ -35,7 +34,7 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
 
 /// Prepares the deletion of a ThirdPartyResource. If a CRD takes its instances over, hands them over; fails if the
 /// CRD does not fit. Otherwise adds a finalizer to `marked`, which stays until the instances are deleted.
-pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
+pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<()> {
     if let Some(names) = successor(context, marked)? {
         return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };
     }
@@ -44,7 +43,7 @@ pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Valu
 }
 
 /// The names of the CRD that takes over the instances of a ThirdPartyResource; `None` if there is none.
-fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPartyNames>, Status> {
+fn successor(context: &Context, registration: &Value) -> Result<Option<ThirdPartyNames>> {
     let Ok(names) = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"])) else { return Ok(None) };
     let name = names.definition();
     let definitions = context.objects.collection(&DEFINITION_GROUP.into(), &DEFINITIONS.into());
@@ -84,14 +83,14 @@ fn stored_versions_fit(context: &Context, definition: &Value, names: &ThirdParty
 }
 
 /// Adds the versions in which instances are stored to the `storedVersions` of a CRD.
-async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<(), Status> {
+async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<()> {
     let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
     let found = stored_versions(context, names);
     // writes in flight will still be stored in the first version
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
-    as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), Subresource::Status, add).await
+    context.own(&resource, "", &names.definition()).through(Subresource::Status).change(add).await
 }
 
 /// Makes one pass over all ThirdPartyResources that are being deleted: deletes their instances, then removes their
@@ -110,7 +109,7 @@ pub async fn finalize(context: &Context) -> Pass {
     pass
 }
 
-async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
+async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<()> {
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
     // the resource that is served under these names may belong to another ThirdPartyResource
     let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);
@@ -121,6 +120,6 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
         }
     }
     let release = definition::remove_cleanup_finalizer;
-    as_server::change_as(as_server::SERVER, context, resource, name, Subresource::Status, release).await?;
+    context.own(resource, "", name).through(Subresource::Status).change(release).await?;
     establish_peers(context, &names.group, "").await
 }

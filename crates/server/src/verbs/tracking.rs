@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::clock;
-use machinery::{Status, Value};
+use machinery::{Result, Value};
 use resource::{Resource, Version};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
@@ -20,7 +20,7 @@ struct TrackedVersions<'a> {
     request: &'a Request,
     resource: &'a Resource,
     /// The results of conversions by webhooks so far, in the order in which the field manager asks for them.
-    responses: &'a [Result<Value, Status>],
+    responses: &'a [Result<Value>],
     /// How many conversions by webhooks the field manager has asked for in this run.
     requested: AtomicUsize,
     /// The first conversion that has no result yet: an object and its target version.
@@ -61,7 +61,7 @@ impl<'a> TrackedVersions<'a> {
 
     /// The result of a conversion by a webhook. If there is none yet, the error makes the field manager return early,
     /// and what it returns is discarded.
-    fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
+    fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value>, ConvertError> {
         let known = self.responses.get(self.requested.fetch_add(1, Ordering::Relaxed));
         known.cloned().ok_or_else(|| {
             let _ = self.open.set((object.clone(), to));
@@ -118,7 +118,7 @@ impl Request {
         configuration: &Value,
         force: bool,
         manager: &str,
-    ) -> Result<schema::apply::ApplyOutcome, Status> {
+    ) -> Result<schema::apply::ApplyOutcome> {
         let bare = live.is_some_and(|live| live.at(&["metadata", "managedFields"]).is_none());
         let force = if force { schema::apply::Force::Yes } else { schema::apply::Force::No };
         let work = |request: &FieldManager<'_>| schema::apply::apply(live, configuration, force, request);

@@ -3,7 +3,7 @@
 use access::authorization::AccessAttributes;
 use base::request::DeleteOptions;
 use kinds::upstream_key;
-use machinery::{Status, json};
+use machinery::{Result, Status, json};
 
 use super::context::Context;
 use super::list::catch_up;
@@ -15,11 +15,9 @@ use super::stored;
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
 /// Deletes an object if it cannot be read, and fails otherwise. Preconditions, finalizers and admission are ignored.
-pub async fn delete(context: &Context, request: &Request, options: &DeleteOptions) -> Result<Outcome, Status> {
+pub async fn delete(context: &Context, request: &Request, options: &DeleteOptions) -> Result<Outcome> {
     let resource = &request.resource;
-    if let Some(audit_context) = &request.audit_context {
-        audit_context.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", "");
-    }
+    request.audit(|audit| audit.annotate("apiserver.k8s.io/unsafe-delete-ignore-read-error", ""));
     if !resource.deletion.unreadable {
         let why = "no unsafe deleter provided, can not honor ignoreStoreReadErrorWithClusterBreakingPotential";
         return Err(Status::internal(why));
@@ -54,7 +52,7 @@ pub async fn delete(context: &Context, request: &Request, options: &DeleteOption
     ))
 }
 
-async fn authorize(context: &Context, request: &Request) -> Result<(), Status> {
+async fn authorize(context: &Context, request: &Request) -> Result<()> {
     let authorized = &request.authorized;
     let attributes = AccessAttributes::of_resource(&authorized.info, VERB, request.name());
     let decision = context.authorizer.decide(&authorized.user, &attributes).await;

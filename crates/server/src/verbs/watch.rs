@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::clock;
 use base::request::ListOptions;
 use machinery::selector::FieldRequirement;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value, json};
 use objects::{Cursor, Event, EventKind, Expired, Position, Stored};
 use store::Revision;
 use tokio::time::Instant;
@@ -44,7 +44,7 @@ pub struct Watch {
 }
 
 /// Restricts a watch to the object that its path names. A field selector has to select that object, too.
-fn select_name(options: &mut ListOptions, name: &Text) -> Result<(), Status> {
+fn select_name(options: &mut ListOptions, name: &Text) -> Result<()> {
     let selector = &mut options.field_selector;
     if !selector.is_empty() && selector.exact("metadata.name") != Some(name) {
         return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
@@ -61,7 +61,7 @@ pub async fn watch(
     context: Arc<Context>,
     request: Arc<Request>,
     stop: tokio::sync::watch::Receiver<bool>,
-) -> Result<Watch, Status> {
+) -> Result<Watch> {
     let mut options = ListOptions::of_watch(request.query(), &request.resource.gates)?;
     // the initial state is sent as a whole
     options.limit = 0;
@@ -147,7 +147,7 @@ async fn initial_state(
     request: &Request,
     selection: &Selection,
     version: Revision,
-) -> Result<(Revision, Items), Status> {
+) -> Result<(Revision, Items)> {
     if selection.options.resource_version.is_empty() {
         catch_up(context).await?;
     }
@@ -317,7 +317,7 @@ impl Watch {
     }
 
     /// The event that the watch sends, if any: how the set of selected objects has changed.
-    fn shown(&self, event: &Event) -> Result<Option<WatchEvent>, Status> {
+    fn shown(&self, event: &Event) -> Result<Option<WatchEvent>> {
         let before = match &event.previous {
             Some(previous) => self.selection.matches(&self.request, previous)?,
             None => false,
@@ -344,12 +344,11 @@ impl Watch {
     }
 
     pub fn bookmark_object(&self, revision: Revision, kind: BookmarkKind) -> Value {
-        let mut object: Value = [
-            ("apiVersion", Value::String(self.request.api_version())),
-            ("kind", Value::String(self.request.resource.kind.clone())),
-        ]
-        .into();
-        object.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+        let mut object = json!({
+            "apiVersion": (self.request.api_version()),
+            "kind": (&self.request.resource.kind),
+            "metadata": {"resourceVersion": (revision.to_string())},
+        });
         if kind == BookmarkKind::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }

@@ -1,7 +1,7 @@
 //! The writing verbs: turn the body of a request into a [`Change`].
 
 use base::request::{FieldValidation, WriteOptions, WriteVerb};
-use machinery::{Release, Status, Value};
+use machinery::{Release, Result, Value};
 use resource::{Document, Subresource};
 
 use super::change::{Change, Write};
@@ -14,7 +14,7 @@ use super::request::{Decoding, Request};
 use super::review::respond;
 
 /// Creates the object in the body.
-pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
+pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome> {
     let options = WriteOptions::parse(request.query(), WriteVerb::Create)?;
     let object = request.decode(document, options.field_validation)?;
     if let Some(review) = request.resource.review() {
@@ -24,12 +24,12 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
 }
 
 /// Fails if the options of an update are invalid.
-pub fn check_update_options(request: &Request) -> Result<(), Status> {
+pub fn check_update_options(request: &Request) -> Result<()> {
     WriteOptions::parse(request.query(), WriteVerb::Update).map(drop)
 }
 
 /// Replaces an object by the object in the body.
-pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
+pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome> {
     let options = WriteOptions::parse(request.query(), WriteVerb::Update)?;
     let mut object = request.decode(document, options.field_validation)?;
     meta::place_in(&mut object, request.scope())?;
@@ -38,18 +38,11 @@ pub async fn update(context: &Context, request: &Request, document: &Document) -
 }
 
 /// Patches an object, or applies a configuration to it.
-pub async fn patch(
-    context: &Context,
-    request: &Request,
-    kind: PatchKind,
-    document: &Document,
-) -> Result<Outcome, Status> {
+pub async fn patch(context: &Context, request: &Request, kind: PatchKind, document: &Document) -> Result<Outcome> {
     let verb = if kind == PatchKind::Apply { WriteVerb::Apply } else { WriteVerb::Patch };
     let options = WriteOptions::parse(request.query(), verb)?;
-    if let Some(audit_context) = &request.audit_context {
-        // recorded as it was sent, even if it cannot be decoded
-        audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
-    }
+    // recorded as it was sent, even if it cannot be decoded
+    request.audit(|audit| audit.request(|| document.decode().ok().map(|decoded| decoded.value)));
     let change = decode_change(request, kind, document, &options);
     if change.is_err() && request.resource.release >= Release::V1_37 {
         patch::check_encoding(kind, document)?;
@@ -72,7 +65,7 @@ fn decode_change(
     kind: PatchKind,
     document: &Document,
     options: &WriteOptions,
-) -> Result<Change<'static>, Status> {
+) -> Result<Change<'static>> {
     let validation = options.field_validation;
     Ok(match Patch::decode(kind, document.bytes(), validation)? {
         Some(patch) => Change::Patch(patch),
@@ -85,7 +78,7 @@ fn decode_change(
 
 /// Fails if the object to patch does not exist. This precedes errors in the body, except errors of its encoding. An
 /// apply may create the object, except through a subresource.
-async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
+async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<()> {
     let exists = || request.target().map(|found| found.is_some());
     let may_create = kind == PatchKind::Apply && request.subresource == Subresource::None;
     if exists()? || may_create {
@@ -98,12 +91,10 @@ async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> 
 
 impl Request {
     /// Decodes the body of a create or an update, and records it in the audit log.
-    fn decode(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
+    fn decode(&self, document: &Document, validation: FieldValidation) -> Result<Value> {
         let codec = self.strategy.codec();
         let object = codec.decode(document, validation, &|warning| self.warn(warning))?;
-        if let Some(audit_context) = &self.audit_context {
-            audit_context.object(&codec.audited(&object));
-        }
+        self.audit(|audit| audit.object(&codec.audited(&object)));
         Ok(object)
     }
 }

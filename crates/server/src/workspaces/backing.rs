@@ -9,24 +9,25 @@ use objects::Objects;
 use store::{Revision, Snapshot, Store};
 
 use super::content::{Begun, Contents, Decoded, OriginStore};
-use super::definition::{DEFAULT, ForkPoint, Spec};
+use super::definition::{ForkPoint, Spec};
+use super::fault::Fault;
 
 /// A place where contents of workspaces are kept: the memory of the server, branches in the log of its store, or copies
-/// in a store that several servers share. Each error is a one-line message.
+/// in a store that several servers share.
 pub trait Backing: Send + Sync {
-    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, String>;
+    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Fault>;
 
     /// A store with what a workspace began with. Its revision is later than any that clients have seen, so that earlier
     /// watches and continue tokens expire.
     fn reset(&self, declared: &Declared<'_>, begun: &Begun) -> Option<Arc<dyn Store>>;
 
     /// The store that a content is in; `None` if the workspace has to begin first.
-    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, String>> {
+    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, Fault>> {
         Box::pin(ready(content.into_begun()))
     }
 
     /// The store that resets of a content return to, to encrypt its values again.
-    fn origin<'a>(&'a self, uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, String>>;
+    fn origin<'a>(&'a self, uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>>;
 
     /// Removes the content of a deleted workspace.
     fn end(&self, uid: &Text);
@@ -60,10 +61,10 @@ pub struct Declared<'a> {
 /// Finds what a workspace begins with.
 pub trait Sources {
     /// Calls `fork` with the source that a specification names. The source does not change meanwhile.
-    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, String>;
+    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault>;
 }
 
-pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, String> + 'a;
+pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, Fault> + 'a;
 
 pub enum ForkSource<'a> {
     /// A workspace that has not been used yet, and the release that its forks emulate.
@@ -109,42 +110,24 @@ impl BegunSource<'_> {
     pub fn earlier(&self, revision: Revision) -> store::Earlier {
         // the history is lost when an idle workspace drops its context
         let objects = if let SourceUse::InUse(objects) = &self.activity { Some(objects.clone()) } else { None };
-        let name = self.name.to_owned();
+        let not_kept = Fault::NotKept { name: self.name.to_owned(), revision };
         Box::new(move || -> Result<Snapshot, String> {
-            let snapshot = objects.and_then(|objects| objects.snapshot_at(revision));
-            snapshot.ok_or_else(|| not_kept(&name, revision))
+            objects.and_then(|objects| objects.snapshot_at(revision)).ok_or_else(|| not_kept.to_string())
         })
     }
 
-    /// The message if its store is in no state to be forked.
-    pub fn not_forked(&self) -> String {
-        match self.branch {
-            None => format!("the store of the workspace {DEFAULT:?} cannot be forked"),
-            Some(_) => "its store cannot be forked".to_owned(),
-        }
+    /// The fault if its store is in no state to be forked.
+    pub fn not_forked(&self) -> Fault {
+        if self.branch.is_none() { Fault::DefaultNotForked } else { Fault::NotForked }
     }
 }
 
-/// The message if an earlier revision is no longer in the history.
-pub fn not_kept(name: &str, revision: Revision) -> String {
-    format!("workspace {name:?} does not keep what it held at resourceVersion {revision}")
-}
-
-pub fn is_not_ready(name: &str) -> String {
-    format!("workspace {name:?} is not ready")
-}
-
-/// The message if a durable fork of an ephemeral workspace is asked for.
-pub fn is_ephemeral(name: &str) -> String {
-    format!("workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true")
-}
-
-/// The revision to fork of the store of a source, unless it is the newest one. Fails with a one-line message.
-pub fn earlier_revision(name: &str, store: &dyn Store, point: ForkPoint) -> Result<Option<Revision>, String> {
+/// The revision to fork of the store of a source, unless it is the newest one.
+pub fn earlier_revision(name: &str, store: &dyn Store, point: ForkPoint) -> Result<Option<Revision>, Fault> {
     match (store.head().now_or_never(), point) {
         (Some(Ok(head)), ForkPoint::At(wanted)) if wanted < head => Ok(Some(wanted)),
         (Some(Ok(head)), ForkPoint::At(wanted) | ForkPoint::Origin(Some(wanted))) if wanted != head => {
-            Err(format!("workspace {name:?} is at resourceVersion {head}, not at {wanted}"))
+            Err(Fault::NotAt { name: name.to_owned(), head, wanted })
         }
         _ => Ok(None),
     }
@@ -168,7 +151,8 @@ mod tests {
             (At(8), Err("workspace \"a\" is at resourceVersion 7, not at 8")),
             (Origin(Some(8)), Err("workspace \"a\" is at resourceVersion 7, not at 8")),
         ] {
-            assert_eq!(earlier_revision("a", &source, point), earlier.map_err(str::to_owned), "{point:?}");
+            let found = earlier_revision("a", &source, point).map_err(|why| why.to_string());
+            assert_eq!(found, earlier.map_err(str::to_owned), "{point:?}");
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use base::clock;
-use machinery::Status;
 use machinery::status::Reason;
+use machinery::{Result, Status};
 use objects::Objects;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -52,7 +52,7 @@ impl Bucket {
 }
 
 impl Capacity for WorkspaceCapacity {
-    fn check(&self, growth: Growth) -> Result<(), Status> {
+    fn check(&self, growth: Growth) -> Result<()> {
         let (Some(workspace), Some(objects)) = (self.workspace.upgrade(), self.objects.upgrade()) else {
             return Ok(());
         };
@@ -74,7 +74,7 @@ impl Capacity for WorkspaceCapacity {
         }
         Ok(())
     }
-    fn spend(&self, bytes: usize) -> Result<(), Status> {
+    fn spend(&self, bytes: usize) -> Result<()> {
         let rate = self.workspace.upgrade().map_or(0, |workspace| workspace.limits().write_rate);
         if rate == 0 {
             return Ok(());

@@ -7,6 +7,8 @@ use machinery::Release;
 use objects::{Frozen, Objects};
 use store::{Branching, Revision, Store};
 
+use super::fault::Fault;
+
 #[derive(Clone)]
 pub enum Contents {
     /// An empty API that has not been used yet, and the release that it inherits from its source.
@@ -17,7 +19,7 @@ pub enum Contents {
     /// In a shared store: the copy is not complete yet.
     Awaited,
     /// The workspace cannot begin, for this reason.
-    Failed(String),
+    Failed(Fault),
 }
 
 /// The store of a workspace that has begun, and what is needed to read it.
@@ -75,13 +77,13 @@ impl Contents {
         }
     }
 
-    /// What has begun; `None` if the workspace has to begin first. Fails with a one-line message.
-    pub fn into_begun(self) -> Result<Option<Begun>, String> {
+    /// What has begun; `None` if the workspace has to begin first.
+    pub fn into_begun(self) -> Result<Option<Begun>, Fault> {
         match self {
             Contents::Empty(_) => Ok(None),
             Contents::Begun(begun) => Ok(Some(begun)),
             Contents::Failed(why) => Err(why),
-            Contents::Copied(_) | Contents::Awaited => Err("its content is being replaced".to_owned()),
+            Contents::Copied(_) | Contents::Awaited => Err("its content is being replaced".into()),
         }
     }
 }

@@ -10,13 +10,14 @@ use machinery::Text;
 use objects::{Key, Objects, Storage};
 use parking_lot::Mutex;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use store::{Expected, Refused, Write};
+use store::{Expected, Refused, StoreError, Write};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::capacity::WorkspaceCapacity;
 use super::content::{Begun, Contents};
 use super::definition::{GROUP, PLURAL, RunningControllers, is_of_workspaces};
+use super::fault::Fault;
 use super::manager::Workspaces;
 use super::workspace::{Entered, Opened, Workspace};
 use crate::assembly::{ApiConfig, Beginning};
@@ -25,8 +26,8 @@ use crate::testing::{self, Testing};
 use crate::verbs;
 
 impl Workspaces {
-    /// Makes the context of a workspace that has none, and enters it. Fails with a one-line message.
-    pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<Entered, String> {
+    /// Makes the context of a workspace that has none, and enters it.
+    pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<Entered, Fault> {
         let (workspaces, workspace) = (self.clone(), workspace.clone());
         // runs to its end even if the client disconnects, because half a context would remain otherwise
         task::finish("workspace", async move {
@@ -50,7 +51,7 @@ impl Workspaces {
         .await
     }
 
-    async fn assemble(&self, workspace: &Arc<Workspace>, begun: &Begun) -> Result<Opened, String> {
+    async fn assemble(&self, workspace: &Arc<Workspace>, begun: &Begun) -> Result<Opened, Fault> {
         let spec = workspace.spec();
         let empty_api = self.empty_api(spec.release.unwrap_or(begun.release)).await?;
         let mut at_rest = None;
@@ -122,7 +123,7 @@ impl Workspaces {
 }
 
 /// Removes Workspace objects and their CRD from a fork of `default`: no other workspace has them.
-async fn hide_workspaces(objects: &Objects) -> Result<(), String> {
+async fn hide_workspaces(objects: &Objects) -> Result<(), StoreError> {
     let mut removals = vec![];
     for (group, plural) in [(GROUP, PLURAL), (DEFINITION_GROUP, DEFINITIONS)] {
         let (group, plural) = (Text::from(group), Text::from(plural));
@@ -139,7 +140,7 @@ async fn hide_workspaces(objects: &Objects) -> Result<(), String> {
         match removed {
             Ok(revision) => objects.wait_for(revision).await,
             Err(Refused::Conflict(_)) => {}
-            Err(Refused::Failed(error)) => return Err(error.to_string()),
+            Err(Refused::Failed(error)) => return Err(error),
         }
     }
     Ok(())

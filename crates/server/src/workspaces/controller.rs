@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::clock::{self, Follower};
 use base::task;
 use futures_util::FutureExt as _;
-use machinery::{Status, Text, Value, json};
+use machinery::{Result, Text, Value, json};
 use objects::Stored;
 use tokio::sync::watch;
 
@@ -21,9 +21,8 @@ const EMPTY_TEMPLATE: &str =
     "the template is empty: it was imported without its content, or sealed before anything was written to it";
 
 /// Creates the CRD of workspaces in `default`, or brings it up to date.
-pub async fn create_definition(context: &Context) -> Result<(), Status> {
-    let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
-    verbs::keep_definitions(context, vec![wanted]).await
+pub async fn create_definition(context: &Context) -> Result<()> {
+    verbs::keep_definitions(context, vec![definition::definition()?]).await
 }
 
 /// Runs until `stop` becomes true.

@@ -14,26 +14,26 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use machinery::{Release, Status, Text, Value};
+use machinery::{Release, Result, Text, Value};
 use objects::{Key, Layout};
 use resource::Resource;
 use store::{CopySource, Copying, Entry, Revision, StoreError};
 use tokio::sync::watch;
 
-use super::backing::{is_ephemeral, is_not_ready, not_kept};
 use super::copies::{Copies, CopyStatus, id_of, origin_of};
 use super::definition::{DEFAULT, ForkPoint, Spec, is_of_workspaces};
-use super::manager::{BEGAN_EMPTY, Workspaces};
+use super::fault::Fault;
+use super::manager::Workspaces;
 use super::workspace::Workspace;
 use crate::verbs::{self, Context};
 use crate::{controllers, limits};
 
-/// Why a copy has not been made. Each reason is a one-line message.
+/// Why a copy has not been made.
 enum NotCopied {
     /// It can never be made.
-    Failed(String),
+    Failed(Fault),
     /// It can perhaps be made later.
-    Later(String),
+    Later(Fault),
     /// The copy of this workspace, its source, has to be complete first.
     After(Text),
 }
@@ -149,9 +149,9 @@ impl Workspaces {
     }
 
     /// Repeats `work` until it succeeds.
-    async fn retried<F: Future<Output = Result<(), String>>>(&self, what: &str, work: impl Fn() -> F) {
+    async fn retried<F: Future<Output = Result<(), StoreError>>>(&self, what: &str, work: impl Fn() -> F) {
         while let Err(error) = work().await {
-            tracing::warn!(error, what, "cannot be removed; will retry");
+            tracing::warn!(%error, what, "cannot be removed; will retry");
             tokio::time::sleep(limits::WORKSPACE_COPY_RETRY).await;
         }
     }
@@ -195,7 +195,7 @@ impl Workspaces {
             let is_healthy = self.parts.storage.store.health().is_ok();
             failures += usize::from(is_healthy);
             takes_over = true;
-            tracing::debug!(why, name = name.as_str(), "a workspace cannot be copied yet; will retry");
+            tracing::debug!(%why, name = name.as_str(), "a workspace cannot be copied yet; will retry");
             tokio::time::sleep(limits::WORKSPACE_COPY_RETRY).await;
         }
     }
@@ -206,9 +206,9 @@ impl Workspaces {
         name: &Text,
         takes_over: bool,
     ) -> Result<(), (Option<Claim>, NotCopied)> {
-        let later = |error: String| (None, NotCopied::Later(error));
+        let later = |fault: Fault| (None, NotCopied::Later(fault));
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        context.objects.catch_up().await.map_err(|error| later(error.to_string()))?;
+        context.objects.catch_up().await.map_err(|error| later(error.into()))?;
         let Some(stored) = resource.collection.get(name) else { return Ok(()) };
         let object = stored.body.to_managed_value(stored.revision);
         let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
@@ -224,7 +224,7 @@ impl Workspaces {
         }
         let copy: String = clock::uuid().chars().filter(|digit| *digit != '-').take(16).collect();
         let claim = Claim { name: name.clone(), uid: stored.meta.uid.as_str().into(), spec, status, copy };
-        let claimed = self.claim(copies, &claim).await.map_err(|status| later(status.message.clone()))?;
+        let claimed = self.claim(copies, &claim).await.map_err(|status| later(status.into()))?;
         if !claimed {
             return Ok(());
         }
@@ -232,13 +232,13 @@ impl Workspaces {
             Ok(release) => release,
             Err(why) => return Err((Some(claim), why)),
         };
-        self.name_copy(&claim, release).await.map_err(|status| later(status.message.clone()))?;
-        sweep(copies, &context, &resource, &claim).await.map_err(later)
+        self.name_copy(&claim, release).await.map_err(|status| later(status.into()))?;
+        sweep(copies, &context, &resource, &claim).await.map_err(|error| later(error.into()))
     }
 
     /// Writes the claim into the status, unless the workspace has changed since it was read. Returns whether the
     /// claim stands.
-    async fn claim(&self, copies: &Copies, claim: &Claim) -> Result<bool, Status> {
+    async fn claim(&self, copies: &Copies, claim: &Claim) -> Result<bool> {
         let claimed = AtomicBool::new(false);
         let update = |object: &mut Value| {
             let is_same = object.str_at(&["metadata", "uid"]) == claim.uid.as_str()
@@ -263,9 +263,9 @@ impl Workspaces {
         let keeps = |key: &Bytes| is_copied(self.layout(), key);
         let not_copied = |error: StoreError| match (error, &claim.spec.from, claim.spec.fork_point) {
             (StoreError::Compacted(_), Some(name), ForkPoint::At(revision)) => {
-                NotCopied::Failed(not_kept(name, revision))
+                NotCopied::Failed(Fault::NotKept { name: name.clone(), revision })
             }
-            (error, ..) => NotCopied::Later(format!("it cannot be copied: {error}")),
+            (error, ..) => NotCopied::Later(Fault::NotCopied(error)),
         };
         if !claim.status.content.is_empty() {
             copying.end(&id(&claim.status.content)).await.map_err(not_copied)?;
@@ -292,19 +292,19 @@ impl Workspaces {
     async fn resolve(&self, resource: &Resource, claim: &Claim) -> Result<(CopyFrom, Release), NotCopied> {
         let (spec, of_server) = (&claim.spec, self.parts.api.runtime.release);
         let release = |of_source: Option<Release>| spec.release.or(of_source).unwrap_or(of_server);
-        let failed = |why: String| Err(NotCopied::Failed(why));
+        let failed = |why: Fault| Err(NotCopied::Failed(why));
         let Some(name) = &spec.from else { return Ok((CopyFrom::Empty, release(claim.status.release))) };
         if !claim.status.origin.is_empty() {
             let origin = CopyFrom::Copy(id_of(&claim.uid, &claim.status.origin), None);
             return Ok((origin, release(claim.status.release)));
         }
         if let ForkPoint::Origin(Some(_)) = spec.fork_point {
-            return failed("the origin of a workspace has no resourceVersion in etcd".to_owned());
+            return failed("the origin of a workspace has no resourceVersion in etcd".into());
         }
         let source = if name == DEFAULT { None } else { Some(source_of(resource, claim, name)?) };
         let is_of_origin = matches!(spec.fork_point, ForkPoint::Origin(_));
         if source.is_none() && is_of_origin {
-            return failed(BEGAN_EMPTY.to_owned());
+            return failed(Fault::BeganEmpty);
         }
         if let Some((uid, status)) = source.as_ref().filter(|_| is_of_origin) {
             let from = match status.origin.as_str() {
@@ -313,10 +313,10 @@ impl Workspaces {
             };
             return Ok((from, release(status.release)));
         }
-        let head = self.parts.storage.store.head().await.map_err(|error| NotCopied::Later(error.to_string()))?;
+        let head = self.parts.storage.store.head().await.map_err(|error| NotCopied::Later(error.into()))?;
         let at = if let ForkPoint::At(at) = spec.fork_point { at } else { head };
         if at > head {
-            return failed(format!("workspace {name:?} is at resourceVersion {head}, not at {at}"));
+            return failed(Fault::NotAt { name: name.clone(), head, wanted: at });
         }
         Ok(match source {
             None => (CopyFrom::Home(at), release(None)),
@@ -325,14 +325,13 @@ impl Workspaces {
     }
 
     /// The stored objects of a new API.
-    async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, String> {
+    async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, Fault> {
         let empty_api = self.empty_api(release).await?;
-        let snapshot = empty_api.context.objects.store().snapshot().await;
-        snapshot.map(|snapshot| snapshot.entries).map_err(|error| error.to_string())
+        Ok(empty_api.context.objects.store().snapshot().await?.entries)
     }
 
     /// Publishes a complete copy in the status, if the claim still stands.
-    async fn name_copy(&self, claim: &Claim, release: Release) -> Result<(), Status> {
+    async fn name_copy(&self, claim: &Claim, release: Release) -> Result<()> {
         let (url, host) = (self.url_of(&claim.name), self.host_of(&claim.name));
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) != claim.copy {
@@ -356,26 +355,26 @@ impl Workspaces {
         self.change_status(&claim.name, update).await
     }
 
-    /// Writes the reason why a workspace cannot be used into its status. Fails with a one-line message.
-    async fn report_failure(&self, copies: &Copies, claim: &Claim, why: &str) -> Result<(), String> {
+    /// Writes the reason why a workspace cannot be used into its status.
+    async fn report_failure(&self, copies: &Copies, claim: &Claim, why: &Fault) -> Result<(), Fault> {
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) == claim.copy {
                 object.remove_at(&["status", "copying"]);
                 object.set_at(&["status", "phase"], Value::from("Failed"));
-                object.set_at(&["status", "message"], Value::from(why));
+                object.set_at(&["status", "message"], Value::from(why.to_string()));
             }
         };
-        self.change_status(&claim.name, update).await.map_err(|status| status.message.clone())?;
-        tracing::warn!(error = why, name = claim.name.as_str(), "a workspace cannot be copied");
+        self.change_status(&claim.name, update).await?;
+        tracing::warn!(error = %why, name = claim.name.as_str(), "a workspace cannot be copied");
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        sweep(copies, &context, &resource, claim).await
+        Ok(sweep(copies, &context, &resource, claim).await?)
     }
 
-    /// Removes all copies that no workspace names. Fails with a one-line message.
-    async fn sweep_all(&self, copies: &Copies) -> Result<(), String> {
+    /// Removes all copies that no workspace names.
+    async fn sweep_all(&self, copies: &Copies) -> Result<(), StoreError> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        let mut ids = copies.copying.copies("").await.map_err(|error| error.to_string())?;
-        context.objects.catch_up().await.map_err(|error| error.to_string())?;
+        let mut ids = copies.copying.copies("").await?;
+        context.objects.catch_up().await?;
         let (root, _) = resource.collection.latest();
         let named: HashMap<&str, CopyStatus> =
             root.values().map(|stored| (stored.meta.uid.as_str(), CopyStatus::of(stored))).collect();
@@ -385,26 +384,26 @@ impl Workspaces {
     }
 }
 
-/// Removes the copies of a workspace that its status no longer names. Fails with a one-line message.
-async fn sweep(copies: &Copies, context: &Context, resource: &Resource, claim: &Claim) -> Result<(), String> {
-    let mut ids = copies.copying.copies(&id_of(&claim.uid, "")).await.map_err(|error| error.to_string())?;
+/// Removes the copies of a workspace that its status no longer names.
+async fn sweep(copies: &Copies, context: &Context, resource: &Resource, claim: &Claim) -> Result<(), StoreError> {
+    let mut ids = copies.copying.copies(&id_of(&claim.uid, "")).await?;
     // a copy is claimed before it is made, so the status now names every listed copy that can still be published
-    context.objects.catch_up().await.map_err(|error| error.to_string())?;
+    context.objects.catch_up().await?;
     let stored = resource.collection.get(&claim.name).filter(|stored| stored.meta.uid == claim.uid.as_str());
     let status = stored.as_deref().map(CopyStatus::of).unwrap_or_default();
     ids.retain(|id| !id.split_once('/').is_some_and(|(_, copy)| status.names(copy)));
     remove(copies, &ids).await
 }
 
-/// Removes the copies of a deleted workspace. Fails with a one-line message.
-async fn remove_all(copies: &Copies, uid: &str) -> Result<(), String> {
-    let ids = copies.copying.copies(&id_of(uid, "")).await.map_err(|error| error.to_string())?;
+/// Removes the copies of a deleted workspace.
+async fn remove_all(copies: &Copies, uid: &str) -> Result<(), StoreError> {
+    let ids = copies.copying.copies(&id_of(uid, "")).await?;
     remove(copies, &ids).await
 }
 
-async fn remove(copies: &Copies, ids: &[String]) -> Result<(), String> {
+async fn remove(copies: &Copies, ids: &[String]) -> Result<(), StoreError> {
     for id in ids {
-        copies.copying.remove(id).await.map_err(|error| error.to_string())?;
+        copies.copying.remove(id).await?;
     }
     Ok(())
 }
@@ -417,17 +416,17 @@ fn is_being_made(object: &Value) -> bool {
 
 /// The uid and the status of a source. Fails unless the source can be copied now.
 fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, CopyStatus), NotCopied> {
-    let failed = |why: String| Err(NotCopied::Failed(why));
+    let failed = |why: Fault| Err(NotCopied::Failed(why));
     let Some(stored) = resource.collection.get(name) else {
-        return failed(format!("there is no workspace {name:?} to fork"));
+        return failed(Fault::NoSource(name.to_owned()));
     };
     let object = stored.body.to_managed_value(stored.revision);
     let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
     if spec.ephemeral && !claim.spec.ephemeral {
-        return failed(is_ephemeral(name));
+        return failed(Fault::Ephemeral(name.to_owned()));
     }
     if status.has_failed() {
-        return failed(is_not_ready(name));
+        return failed(Fault::NotReady(name.to_owned()));
     }
     if !status.is_current(&spec) {
         return Err(NotCopied::After(name.into()));

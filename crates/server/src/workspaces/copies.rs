@@ -14,6 +14,7 @@ use store::{Copying, Store};
 use super::backing::{Backing, Declared, Sources};
 use super::content::{Begun, Contents, Copied, OriginStore};
 use super::definition::Spec;
+use super::fault::Fault;
 
 /// Finds copies, which the leader makes and removes.
 pub struct Copies {
@@ -27,7 +28,7 @@ pub struct Copies {
 }
 
 impl Backing for Copies {
-    fn begin(&self, declared: &Declared<'_>, _sources: &dyn Sources) -> Result<Contents, String> {
+    fn begin(&self, declared: &Declared<'_>, _sources: &dyn Sources) -> Result<Contents, Fault> {
         Ok(self.content(declared))
     }
 
@@ -36,7 +37,7 @@ impl Backing for Copies {
         None
     }
 
-    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, String>> {
+    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, Fault>> {
         Box::pin(async move {
             let Contents::Copied(Copied { id, release, .. }) = content else { return content.into_begun() };
             let store = self.store(&id).await?.ok_or("it is being reset or deleted")?;
@@ -44,7 +45,7 @@ impl Backing for Copies {
         })
     }
 
-    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, String>> {
+    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>> {
         Box::pin(async move {
             let Contents::Copied(Copied { origin: Some(id), .. }) = content else { return Ok(None) };
             Ok(self.store(&id).await?.map(OriginStore::Writable))
@@ -65,7 +66,7 @@ impl Copies {
     fn content(&self, declared: &Declared<'_>) -> Contents {
         let status = CopyStatus::read(declared.object);
         if status.has_failed() {
-            return Contents::Failed(status.message);
+            return Contents::Failed(status.message.into());
         }
         if !status.is_current(declared.spec) {
             return Contents::Awaited;
@@ -78,8 +79,8 @@ impl Copies {
         })
     }
 
-    async fn store(&self, id: &str) -> Result<Option<Arc<dyn Store>>, String> {
-        self.copying.open(id).await.map_err(|error| error.summary().to_owned())
+    async fn store(&self, id: &str) -> Result<Option<Arc<dyn Store>>, Fault> {
+        self.copying.open(id).await.map_err(Fault::StoreInShort)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kind Workspace: its definition, and the specification as the server reads it.
 
-use machinery::{Release, Value};
+use machinery::{Release, Result, Status, Value};
 use objects::Key;
 use resource::Resource;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
@@ -15,10 +15,9 @@ pub const GROUP: &str = "workspaces.pintle.dev";
 pub const PLURAL: &str = "workspaces";
 
 /// The CustomResourceDefinition of workspaces.
-pub fn definition() -> Result<Value, String> {
-    machinery::yaml::decode(include_bytes!("workspaces.yaml"))
-        .map(|decoded| decoded.value)
-        .map_err(|error| error.to_string())
+pub fn definition() -> Result<Value> {
+    let decoded = machinery::yaml::decode(include_bytes!("workspaces.yaml"));
+    decoded.map(|decoded| decoded.value).map_err(|error| Status::internal(error.to_string()))
 }
 
 /// Whether a key is that of a Workspace object or of their CRD, which only `default` has.

@@ -9,6 +9,7 @@ use objects::Storage;
 use store::{BranchSource, Entry, Expected, Memory, Store, Write};
 
 use super::content::revision_of;
+use super::fault::Fault;
 use super::label::pristine_id;
 use super::manager::{EmptyApi, Workspaces};
 use crate::assembly::{ApiConfig, Base, Beginning};
@@ -24,7 +25,7 @@ impl Workspaces {
     }
 
     /// The empty API of a release. It is made when it is first needed.
-    pub(super) async fn empty_api(&self, release: Release) -> Result<Arc<EmptyApi>, String> {
+    pub(super) async fn empty_api(&self, release: Release) -> Result<Arc<EmptyApi>, Fault> {
         let mut all = self.empty_apis.lock().await;
         if let Some(known) = all.get(&release) {
             return Ok(known.clone());
@@ -58,7 +59,7 @@ impl Workspaces {
 
     /// Makes an empty API in a store, or completes one. The work of its controllers is done once, and it serves no
     /// requests.
-    async fn make_empty(&self, api: &ApiConfig, storage: Storage) -> Result<Arc<Context>, String> {
+    async fn make_empty(&self, api: &ApiConfig, storage: Storage) -> Result<Arc<Context>, Fault> {
         let assembled = api.assemble(Beginning::of(storage)).await?;
         testing::keep_kinds(api.testing, &assembled.context).await?;
         api.progress.keep(&assembled.context).await?;
@@ -70,7 +71,7 @@ impl Workspaces {
     /// The configuration of workspaces. They do not get the client certificate for aggregated API servers:
     /// those trust the users that its holder names, and the owner of a workspace decides who its users are. For the
     /// same reason, their controllers do not get the key of the server's certificate authority.
-    pub(super) fn api_config(&self, release: Release) -> Result<ApiConfig, String> {
+    pub(super) fn api_config(&self, release: Release) -> Result<ApiConfig, Fault> {
         let (runtime, gates) = (self.parts.config.features)(release)?;
         let own = &self.parts.api;
         Ok(ApiConfig {
@@ -89,7 +90,7 @@ impl Workspaces {
 
 impl EmptyApi {
     /// The state that contexts of workspaces share with this API.
-    pub(super) async fn base(&self) -> Result<Base, String> {
+    pub(super) async fn base(&self) -> Result<Base, Fault> {
         let objects = &self.context.objects;
         let frozen = objects.frozen_at(revision_of(&**objects.store())).await;
         let objects = frozen.ok_or("the objects of an empty API are not in memory")?;
@@ -98,10 +99,10 @@ impl EmptyApi {
 }
 
 /// Copies the keys of a store to an empty store.
-async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), String> {
-    let snapshot = from.snapshot().await.map_err(|error| error.to_string())?;
+async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), Fault> {
+    let snapshot = from.snapshot().await?;
     let write = |Entry { key, value, .. }| to.commit(Write { key, expected: Expected::Absent, value: Some(value) });
     // awaited together, so that they share syncs
     let refused = join_all(snapshot.entries.into_iter().map(write)).await.into_iter().find_map(Result::err);
-    refused.map_or(Ok(()), |refused| Err(format!("the empty API cannot be written: {refused:?}")))
+    refused.map_or(Ok(()), |refused| Err(format!("the empty API cannot be written: {refused:?}").into()))
 }

@@ -10,10 +10,11 @@ use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request};
 use machinery::status::{Details, Reason};
-use machinery::{Status, Value, names};
+use machinery::{Result, Status, Value, names};
 use tracing::Instrument as _;
 
 use super::definition::{GROUP, PLURAL, Spec};
+use super::fault::Fault;
 use super::manager::Workspaces;
 use super::workspace::{Entered, Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
@@ -73,11 +74,7 @@ impl Branches for Workspaces {
 }
 
 impl Workspaces {
-    async fn respond(
-        self: &Arc<Self>,
-        client: Arc<Client>,
-        mut request: Request<RequestBody>,
-    ) -> Result<HttpResponse, Status> {
+    async fn respond(self: &Arc<Self>, client: Arc<Client>, mut request: Request<RequestBody>) -> Result<HttpResponse> {
         let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default().to_owned();
         let (name, path) = below.find('/').map_or((below.as_str(), ""), |end| below.split_at(end));
         if request.method() == Method::POST && path.is_empty() {
@@ -116,8 +113,8 @@ impl Workspaces {
         &self,
         client: Arc<Client>,
         request: Request<RequestBody>,
-        outcome: Result<Value, Status>,
-    ) -> Result<HttpResponse, Status> {
+        outcome: Result<Value>,
+    ) -> Result<HttpResponse> {
         let home = self.home().ok_or_else(stopping)?;
         Ok(home.settle(client, request, outcome).await)
     }
@@ -139,13 +136,15 @@ impl Workspaces {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
         // `Forbidden`, so that clients do not retry, which would not help
-        let failed = |why: String| {
+        let failed = |fault: Fault| {
+            let why = fault.to_string();
             static UNUSABLE: Notices = Notices::new();
             // a workspace whose phase is Failed shows the reason in its status already
             if workspace.failure().is_none()
                 && let Some(more) = UNUSABLE.due(name)
             {
-                tracing::error!(workspace = name, why, more, "a workspace cannot be used");
+                let cause = std::error::Error::source(&fault).map(ToString::to_string);
+                tracing::error!(workspace = name, why, cause, more, "a workspace cannot be used");
             }
             Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"))
         };
@@ -173,13 +172,13 @@ impl Workspaces {
 
     /// Finds the workspace by name, if the client may enter it: with a token of one of its own ServiceAccounts, or as
     /// a user who may `get` the resource `workspaces/content` in `default`.
-    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Entrance, Status> {
+    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Entrance> {
         if !names::dns1123_label(name).is_empty() {
             return Err(Status::not_found(GROUP, PLURAL, name));
         }
         let home = self.home().ok_or_else(stopping)?;
         // another server may just have created the workspace
-        let catch_up = async || -> Result<_, Status> {
+        let catch_up = async || -> Result<_> {
             home.context.objects.catch_up().await.map_err(|error| unavailable(error.summary()))?;
             Ok(self.workspace(name))
         };
@@ -208,7 +207,7 @@ impl Workspaces {
 
     /// The metrics of the whole server, all workspaces included. Therefore only users who may read them in `default`
     /// get them.
-    async fn metrics(&self, client: Arc<Client>, request: Request<RequestBody>) -> Result<HttpResponse, Status> {
+    async fn metrics(&self, client: Arc<Client>, request: Request<RequestBody>) -> Result<HttpResponse> {
         let home = self.home().ok_or_else(stopping)?;
         let (mut parts, body) = request.into_parts();
         parts.uri = http::Uri::from_static(METRICS_PATH);
@@ -216,7 +215,7 @@ impl Workspaces {
     }
 
     /// Fails unless the authorizers of `default` allow the client to enter a workspace of this name.
-    async fn vouch(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<(), Status> {
+    async fn vouch(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<()> {
         let home = self.home().ok_or_else(stopping)?;
         home.vouch(client, headers, RequestInfo::parse(&Method::GET, &content_path(name), "")).await
     }
@@ -234,7 +233,7 @@ fn writes(method: &Method, path: &str) -> bool {
 }
 
 /// Refuses a watch beyond the workspace's limit. If its specification sets none, `default` is the limit.
-fn check_watches(spec: &Spec, opened: &Opened, default: usize) -> Result<(), Status> {
+fn check_watches(spec: &Spec, opened: &Opened, default: usize) -> Result<()> {
     let limit = if spec.limits.watches > 0 { spec.limits.watches } else { default };
     if opened.watches() >= limit {
         let why = format!("the workspace has its {limit} watches already");

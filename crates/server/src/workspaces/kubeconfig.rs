@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
+use machinery::{Result, Status, Value, json};
 
 use super::definition::{GROUP, PLURAL};
 use super::manager::Workspaces;
-use crate::http::{Body, Client, HttpResponse, RequestBody};
+use crate::http::{Body, Client, HttpResponse, RequestBody, header, response};
 use crate::limits;
 
 impl Workspaces {
@@ -23,7 +23,7 @@ impl Workspaces {
         client: Arc<Client>,
         request: Request<RequestBody>,
         name: &str,
-    ) -> Result<HttpResponse, Status> {
+    ) -> Result<HttpResponse> {
         let home = self.home().ok_or_else(super::gate::stopping)?;
         let (mut parts, body) = request.into_parts();
         let named = name.to_owned();
@@ -57,8 +57,8 @@ impl Workspaces {
         let ends = workspace.filter(|workspace| workspace.spec().end.is_some());
         let uid = ends.map(|workspace| format!(".{}", workspace.uid)).unwrap_or_default();
         let url = self.url_of(name) + &uid;
-        let mut response = Response::new(Body::Full(self.kubeconfig(name, url, user).to_json().into()));
-        *response.status_mut() = StatusCode::CREATED;
+        let kubeconfig = self.kubeconfig(name, url, user).to_json();
+        let mut response = response(StatusCode::CREATED, Body::Full(kubeconfig.into()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(response)
     }
@@ -86,7 +86,7 @@ pub fn kubeconfig(name: &str, cluster: Value, user: Value) -> Value {
 }
 
 /// The specification in the body of a request, which may be empty.
-fn specification(sent: &[u8]) -> Result<Value, Status> {
+fn specification(sent: &[u8]) -> Result<Value> {
     if sent.is_empty() {
         return Ok(Value::object());
     }
@@ -97,6 +97,5 @@ fn specification(sent: &[u8]) -> Result<Value, Status> {
 /// The user of a kubeconfig: has the token of the request, if there is one. A client certificate would need its key,
 /// which the server does not know.
 fn credentials(headers: &HeaderMap) -> Value {
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    header.strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))
+    header(headers, AUTHORIZATION).strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))
 }

@@ -6,9 +6,10 @@ use futures_util::future::{BoxFuture, ready};
 use machinery::Text;
 use store::{BranchSource, Branching, Store};
 
-use super::backing::{Backing, BegunSource, Declared, ForkSource, Sources, earlier_revision, is_ephemeral};
+use super::backing::{Backing, BegunSource, Declared, ForkSource, Sources, earlier_revision};
 use super::content::{Begun, Contents, OriginStore};
 use super::definition::ForkPoint;
+use super::fault::Fault;
 use super::label::Label;
 
 /// Keeps contents in the log, which has what each began with beside it.
@@ -17,7 +18,7 @@ pub struct InLog {
 }
 
 impl Backing for InLog {
-    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, String> {
+    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Fault> {
         let reset = || declared.spec.reset.clone();
         sources.fork(declared.spec, &mut |source| match source {
             ForkSource::Empty(release) => {
@@ -25,7 +26,7 @@ impl Backing for InLog {
                 // any more
                 let label = Label { release, has_workspaces: false, has_begun: false, reset: reset() };
                 let begun = self.log.begin(declared.uid.as_bytes(), BranchSource::Nothing, &label.encode());
-                begun.map(|_| Contents::Empty(release)).ok_or_else(|| "its store cannot be forked".to_owned())
+                begun.map(|_| Contents::Empty(release)).ok_or(Fault::NotForked)
             }
             ForkSource::Begun(source) => self.fork(declared.uid.as_bytes(), reset(), &source).map(Contents::Begun),
         })
@@ -36,7 +37,7 @@ impl Backing for InLog {
         self.log.reset(declared.uid.as_bytes(), &label.encode())
     }
 
-    fn origin<'a>(&'a self, uid: &'a Text, _content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, String>> {
+    fn origin<'a>(&'a self, uid: &'a Text, _content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>> {
         let origin = self.log.origin(uid.as_bytes());
         Box::pin(ready(Ok(origin.map(|origin| OriginStore::Branch(origin, self.log.clone())))))
     }
@@ -54,9 +55,9 @@ impl Begun {
 }
 
 impl InLog {
-    fn fork(&self, uid: &[u8], reset: String, source: &BegunSource<'_>) -> Result<Begun, String> {
+    fn fork(&self, uid: &[u8], reset: String, source: &BegunSource<'_>) -> Result<Begun, Fault> {
         if source.begun.origin.is_some() {
-            return Err(is_ephemeral(source.name));
+            return Err(Fault::Ephemeral(source.name.to_owned()));
         }
         let label = source.begun.label(reset).encode();
         let earlier = earlier_revision(source.name, &*source.begun.store, source.point)?;

@@ -9,7 +9,7 @@ use base::clock;
 use base::request::FeatureGates;
 use base::webhook::Egress;
 use kinds::RuntimeConfig;
-use machinery::{Release, Status, Text, Value};
+use machinery::{Release, Result, Text, Value};
 use objects::{Event, EventKind, Key, Layout, Storage};
 use parking_lot::Mutex;
 use resource::Resource;
@@ -19,6 +19,7 @@ use super::backing::{Backing, BegunSource, Declared, ForkSource, Forking, Source
 use super::content::{Begun, Contents, Decoded, revision_of};
 use super::copies::Copies;
 use super::definition::{DEFAULT, ForkPoint, GROUP, PLURAL, Spec};
+use super::fault::Fault;
 use super::label::pristine_id;
 use super::log::InLog;
 use super::memory::InMemory;
@@ -26,10 +27,7 @@ use super::workspace::Workspace;
 use crate::assembly::{ApiConfig, Observer};
 use crate::controllers::Membership;
 use crate::http::{BRANCHES, Edge, Health, RequestConfig};
-use crate::verbs::{self, Context, SERVER, Subresource};
-
-/// The error of a fork of the origin of `default`.
-pub const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
+use crate::verbs::{Context, Subresource};
 
 /// Determines the optional APIs and the feature gates of a release.
 pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
@@ -200,13 +198,9 @@ impl Workspaces {
     }
 
     /// Changes the status of a Workspace object, unless the server is stopping.
-    pub(super) async fn change_status(
-        &self,
-        name: &str,
-        update: impl Fn(&mut Value) + Send + Sync,
-    ) -> Result<(), Status> {
+    pub(super) async fn change_status(&self, name: &str, update: impl Fn(&mut Value) + Send + Sync) -> Result<()> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await
+        context.own(&resource, "", name).through(Subresource::Status).change(update).await
     }
 
     /// Marks workspaces as changed, so that the controller processes them.
@@ -254,14 +248,14 @@ impl Workspaces {
 }
 
 impl Sources for Workspaces {
-    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, String> {
+    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault> {
         let Some(name) = spec.from.as_deref() else { return Ok(Contents::Empty(None)) };
         if name != DEFAULT {
-            let source = self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))?;
+            let source = self.workspace(name).ok_or_else(|| Fault::NoSource(name.to_owned()))?;
             return source.fork(spec, fork);
         }
         if let ForkPoint::Origin(_) = spec.fork_point {
-            return Err(BEGAN_EMPTY.to_owned());
+            return Err(Fault::BeganEmpty);
         }
         let home = self.home().ok_or("the server is stopping")?;
         let begun = Begun::found(self.parts.storage.store.clone(), self.parts.api.runtime.release);
@@ -272,7 +266,7 @@ impl Sources for Workspaces {
 }
 
 impl Sources for EmptyApi {
-    fn fork(&self, _spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, String> {
+    fn fork(&self, _spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault> {
         let (release, objects) = (self.config.runtime.release, &self.context.objects);
         let store = objects.store().clone();
         let decoded = Decoded { objects: Arc::downgrade(objects), at: Some(revision_of(&*store)) };

@@ -14,6 +14,7 @@ mod copier;
 mod copies;
 mod definition;
 mod empty_api;
+mod fault;
 mod gate;
 mod kubeconfig;
 mod label;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use base::task;
 use tokio::sync::watch;
 
+use crate::assembly::StartError;
 use crate::controllers::Membership;
 use crate::http::{Branches, Edge};
 use log::InLog;
@@ -42,17 +44,17 @@ use recovery::FoundWorkspaces;
 pub use recovery::{workspace_of, workspaces_in};
 
 /// Serves the workspaces besides `default` until `stop` becomes true. `leads` says whether this server runs the
-/// controllers of `default`. Fails with a one-line message.
+/// controllers of `default`.
 pub async fn start(
     workspaces: Option<Arc<Workspaces>>,
     home: &Arc<Edge>,
     leads: watch::Receiver<bool>,
     stop: watch::Receiver<bool>,
-) -> Result<Option<Arc<dyn Branches>>, String> {
+) -> Result<Option<Arc<dyn Branches>>, StartError> {
     let Some(workspaces) = workspaces else { return Ok(None) };
     let _ = workspaces.home.set(Arc::downgrade(home));
     let _ = home.context.write_rules.set(definition::WRITE_RULES);
-    controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
+    controller::create_definition(&home.context).await?;
     if workspaces.log.is_none() {
         // a server in memory is there for tests: made ahead of time, because the first test would wait for the empty
         // API longer than for the start of the server

@@ -90,7 +90,7 @@ impl Workspaces {
         let mut missing: HashMap<Text, FoundWorkspace> = HashMap::new();
         for one in found {
             let content = match branches.remove(one.uid.as_bytes()) {
-                _ if one.status("phase") == "Failed" => Contents::Failed(one.status("message").to_owned()),
+                _ if one.status("phase") == "Failed" => Contents::Failed(one.status("message").to_owned().into()),
                 Some(label) => self.recovered(log, &one, &label),
                 None if one.spec.from.is_none() => Contents::Empty(None),
                 None => {
@@ -146,7 +146,7 @@ impl Workspaces {
     /// The content of a workspace whose branch exists. Repeats a reset that the label does not know of.
     fn recovered(&self, log: &dyn Branching, found: &FoundWorkspace, label: &[u8]) -> Contents {
         let Some(label) = Label::decode(label) else {
-            return Contents::Failed("it was written by a later version of the server".to_owned());
+            return Contents::Failed("it was written by a later version of the server".into());
         };
         if !label.has_begun {
             return Contents::Empty(label.release);
@@ -157,7 +157,7 @@ impl Workspaces {
         let has_workspaces = label.has_workspaces;
         let label = Label { reset: found.spec.reset.clone(), ..label };
         let store = if is_reset { log.reset(id, &label.encode()) } else { log.branch(id) };
-        let Some(store) = store else { return Contents::Failed("its content is gone".to_owned()) };
+        let Some(store) = store else { return Contents::Failed("its content is gone".into()) };
         Contents::Begun(Begun { has_workspaces, ..Begun::found(store, release) })
     }
 }

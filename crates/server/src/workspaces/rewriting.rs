@@ -11,17 +11,19 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, Method};
 use machinery::status::Reason;
-use machinery::{Release, Status, Text, Value, json, names};
+use machinery::{Release, Result, Status, Text, Value, json, names};
 use objects::{Key, Layout};
 use store::{Branching, Entry, Expected, Refused, Store, Write};
 
 use super::content::{Contents, OriginStore};
 use super::definition::{GROUP, PLURAL};
+use super::fault::Fault;
 use super::gate;
 use super::label::{is_pristine, pristine_id};
 use super::manager::Workspaces;
 use super::recovery::FoundWorkspace;
 use super::workspace::Workspace;
+use crate::assembly::StartError;
 use crate::http::Client;
 use crate::limits;
 
@@ -53,13 +55,7 @@ impl Wanted {
 impl Workspaces {
     /// Encrypts the values of a workspace that have a former key again. The user must be allowed to `create` the
     /// resource `workspaces/storage` in `default`.
-    pub(super) async fn rewrite(
-        &self,
-        client: &Client,
-        headers: &HeaderMap,
-        name: &str,
-        query: &str,
-    ) -> Result<Value, Status> {
+    pub(super) async fn rewrite(&self, client: &Client, headers: &HeaderMap, name: &str, query: &str) -> Result<Value> {
         let home = self.home().ok_or_else(gate::stopping)?;
         let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/storage");
         home.vouch(client, headers, RequestInfo::parse(&Method::POST, &path, "")).await?;
@@ -72,12 +68,12 @@ impl Workspaces {
         let rewritten = tokio::time::timeout(self.parts.requests.timeout, self.rewrite_all(&workspace, &wanted)).await;
         let out_of_time = |_| Status::new(Reason::Timeout, "not all values could be written in time; try again");
         let RewriteCounts { objects, written, refused, for_reset } =
-            rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why))?;
+            rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why.to_string()))?;
         tracing::info!(workspace = name, objects, written, refused, for_reset, "values have been encrypted again");
         Ok(json!({"objects": objects, "written": written, "refused": refused, "forReset": for_reset}))
     }
 
-    async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, String> {
+    async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, Fault> {
         let layout = self.layout();
         let mut counts = RewriteCounts::default();
         if let Some(log) = &self.log {
@@ -105,7 +101,7 @@ impl Workspaces {
                 counts.written += stale.len();
                 if !stale.is_empty() {
                     let done = log.rewrite_origin(workspace.uid.as_bytes(), stale).await;
-                    done.map_err(|error| error.summary().to_owned())?;
+                    done.map_err(Fault::StoreInShort)?;
                 }
                 counts.for_reset = unreadable;
             }
@@ -118,15 +114,15 @@ impl Workspaces {
         Ok(counts)
     }
 
-    /// Fails with a one-line message if no key decrypts a value of a durable workspace. As with values of `default`,
+    /// Fails if no key decrypts a value of a durable workspace. As with values of `default`,
     /// the server then does not start.
-    pub(super) async fn check_keys(&self, log: &dyn Branching, found: &[FoundWorkspace]) -> Result<(), String> {
+    pub(super) async fn check_keys(&self, log: &dyn Branching, found: &[FoundWorkspace]) -> Result<(), StartError> {
         let of = |found: &FoundWorkspace| (Bytes::copy_from_slice(found.uid.as_bytes()), found.name.clone());
         let known: BTreeMap<Bytes, Text> = found.iter().map(of).collect();
         if known.is_empty() {
             return Ok(());
         }
-        let content = log.content().await.map_err(|error| error.to_string())?;
+        let content = log.content().await?;
         let layout = self.layout();
         let mut unreadable = BTreeMap::new();
         task::blocking(|| {
@@ -145,10 +141,11 @@ impl Workspaces {
                 // an empty API is made again when it is next needed
                 log.end(&id);
             } else if let Some(name) = known.get(&id) {
-                return Err(format!(
-                    "workspace {:?}: {why}; if the key is lost, start without --workspaces and delete the workspace",
-                    name.as_str()
-                ));
+                let name = name.as_str();
+                let why = format!(
+                    "workspace {name:?}: {why}; if the key is lost, start without --workspaces and delete the workspace"
+                );
+                return Err(why.into());
             }
         }
         Ok(())
@@ -164,8 +161,8 @@ struct StaleValues {
     unreadable: usize,
 }
 
-async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, String> {
-    let snapshot = store.snapshot().await.map_err(|error| error.summary().to_owned())?;
+async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, Fault> {
+    let snapshot = store.snapshot().await.map_err(Fault::StoreInShort)?;
     task::blocking(|| {
         let mut found = StaleValues::default();
         for entry in snapshot.entries {
@@ -189,7 +186,7 @@ async fn rewrite_store(
     layout: &Layout,
     wanted: &Wanted,
     counts: &mut RewriteCounts,
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     let StaleValues { seen, stale, unreadable } = find_stale(store, layout, wanted).await?;
     counts.objects += seen;
     counts.refused += unreadable;
@@ -203,7 +200,7 @@ async fn rewrite_store(
                 Ok(_) => counts.written += 1,
                 // a client has written the object meanwhile, and thereby with the current key
                 Err(Refused::Conflict(_)) => {}
-                Err(Refused::Failed(error)) => return Err(error.summary().to_owned()),
+                Err(Refused::Failed(error)) => return Err(Fault::StoreInShort(error)),
             }
         }
     }

@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::backing::{Backing, BegunSource, Declared, ForkSource, Forking, SourceUse, Sources, is_not_ready};
+use super::backing::{Backing, BegunSource, Declared, ForkSource, Forking, SourceUse, Sources};
 use super::content::{Begun, Contents};
 use super::definition::{Limits, Spec};
+use super::fault::Fault;
 use crate::http::{Edge, OpenCount};
 use crate::testing::KeptObservations;
 
@@ -176,7 +177,7 @@ impl Workspace {
     /// Why the workspace cannot be used, if it cannot.
     pub fn failure(&self) -> Option<String> {
         match &self.state.lock().content {
-            Contents::Failed(why) => Some(why.clone()),
+            Contents::Failed(why) => Some(why.to_string()),
             _ => None,
         }
     }
@@ -204,12 +205,12 @@ impl Workspace {
         };
         let now = &mut self.state.lock().content;
         if now.is_same(&content) {
-            *now = Contents::Failed(why);
+            *now = Contents::Failed(why.into());
         }
     }
 
-    /// Calls `fork` with the workspace as the source of another one. Fails with a one-line message.
-    pub fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, String> {
+    /// Calls `fork` with the workspace as the source of another one.
+    pub fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault> {
         let state = self.state.lock();
         match &state.content {
             Contents::Empty(release) => fork(ForkSource::Empty(state.spec.release.or(*release))),
@@ -221,7 +222,7 @@ impl Workspace {
                 let activity = state.opened.as_ref().map_or(SourceUse::Idle, in_use);
                 fork(ForkSource::Begun(BegunSource { name, branch, begun, activity, point }))
             }
-            _ => Err(is_not_ready(&self.name)),
+            _ => Err(Fault::NotReady(self.name.to_string())),
         }
     }
 

@@ -7,7 +7,7 @@ use base::clock;
 use base::metrics::Queue;
 use machinery::Text;
 use objects::{Event, EventKind, Key, Stored};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -118,10 +118,6 @@ impl Graph {
         Graph { absent_owners, ..Graph::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, GraphState> {
-        self.state.lock()
-    }
-
     /// Receives every event, in order, and returns whether there is an object to be examined. Objects of kind Event are not
     /// tracked as dependents.
     pub fn follow(&self, key: &Key, event: &Event) -> bool {
@@ -132,7 +128,7 @@ impl Graph {
             return false;
         }
         let uid = &object.meta.uid;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.ready.len();
         if key.group == DEFINITION_GROUP && key.plural == DEFINITIONS {
             std::mem::take(&mut state.parked).into_iter().for_each(|task| state.enqueue(task));
@@ -181,17 +177,17 @@ impl Graph {
 
     /// The dependents of an owner.
     pub fn dependents(&self, uid: &str) -> Vec<Dependent> {
-        self.lock().dependents_of(uid)
+        self.state.lock().dependents_of(uid)
     }
 
     /// Whether the deletion of an owner was observed.
     pub fn has_gone(&self, uid: &str) -> bool {
-        self.lock().gone.contains(uid)
+        self.state.lock().gone.contains(uid)
     }
 
     /// Whether the deletion of one object waits for another one, directly or through others.
     pub fn waits_for(&self, owner: &Text, dependent: &Text) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let (mut seen, mut pending) = (HashSet::new(), vec![owner]);
         while let Some(uid) = pending.pop() {
             let blocking = state.dependents.get(uid).into_iter().flat_map(Dependents::iter);
@@ -208,17 +204,17 @@ impl Graph {
     }
 
     pub fn enqueue_object(&self, item: WorkItem, key: &Key, uid: &Text) {
-        self.lock().enqueue_due(item, key, uid);
+        self.state.lock().enqueue_due(item, key, uid);
         self.changed.notify_one();
     }
 
     /// Postpones a task until a CRD changes.
     pub fn park(&self, task: Task) {
-        self.lock().parked.insert(task);
+        self.state.lock().parked.insert(task);
     }
 
     pub fn postpone(&self, task: Task, after: Duration) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         QUEUE.retried();
         state.sequence += 1;
         let at = (clock::moment() + after, state.sequence);
@@ -228,24 +224,24 @@ impl Graph {
 
     /// Whether there are objects to be examined, now or after a grace period.
     pub fn has_tasks(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.examining > 0 || !state.ready.is_empty() || !state.later.is_empty()
     }
 
     /// Called when that many of the taken tasks have been examined.
     pub fn examined(&self, count: usize) {
-        self.lock().examining -= count;
+        self.state.lock().examining -= count;
     }
 
     #[cfg(test)]
     pub fn take_by(&self, now: Instant) -> Vec<Task> {
-        self.lock().take(usize::MAX, now).0
+        self.state.lock().take(usize::MAX, now).0
     }
 
     /// The due tasks, at most `most`; waits until there is at least one.
     pub async fn take(&self, most: usize) -> Vec<Task> {
         loop {
-            let (tasks, next) = self.lock().take(most, clock::moment());
+            let (tasks, next) = self.state.lock().take(most, clock::moment());
             if !tasks.is_empty() {
                 return tasks;
             }

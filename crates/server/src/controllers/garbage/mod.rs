@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use machinery::status::Reason;
-use machinery::{Status, Value, json};
+use machinery::{Result, Value, json};
 use tokio::sync::watch;
 
 use dependents::Dependent;
@@ -24,7 +24,7 @@ use graph::{QUEUE, Task, WorkItem};
 use super::reconciler::Controller;
 use super::switch::AbsentOwners;
 use crate::limits;
-use crate::verbs::{self, Context, Document, PatchKind, Request};
+use crate::verbs::{Context, OwnObject, PatchKind};
 use base::clock::{self, Follower};
 use objects::{Event, Key, Owner, Stored};
 use resource::Resource;
@@ -170,7 +170,7 @@ fn owner_state(context: &Context, graph: &Graph, owner: &Owner, namespace: &str)
     }
 }
 
-async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
+async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict> {
     let Some(live) = LiveObject::of(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
     let stored = &live.stored;
     if stored.meta.deleting || stored.meta.owners.is_empty() {
@@ -221,7 +221,7 @@ fn is_waiting(context: &Context, dependent: &Dependent) -> bool {
         .is_some_and(|live| live.stored.meta.deleting && has_finalizer(&live.stored, FOREGROUND))
 }
 
-async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict, Status> {
+async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<Verdict> {
     let Some(live) = LiveObject::of(context, &task.key, &task.uid) else { return Ok(Verdict::Done) };
     let stored = &live.stored;
     if !stored.meta.deleting {
@@ -238,7 +238,7 @@ async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
     if orphan {
         for part in dependents.chunks(limits::GARBAGE_PARALLEL) {
             let orphaned = part.iter().map(|dependent| drop_owner(context, dependent, &task.uid));
-            join_all(orphaned).await.into_iter().collect::<Result<(), Status>>()?;
+            join_all(orphaned).await.into_iter().collect::<Result<()>>()?;
         }
         return live.release(ORPHAN).await;
     }
@@ -262,7 +262,7 @@ fn is_deleting(context: &Context, dependent: &Dependent) -> bool {
 
 /// Removes the reference to an owner from a dependent. The error is the last conflict if others always write before: an owner whose
 /// finalizer went while a reference to it is left would take the dependent with it.
-async fn drop_owner(context: &Context, dependent: &Dependent, owner: &str) -> Result<(), Status> {
+async fn drop_owner(context: &Context, dependent: &Dependent, owner: &str) -> Result<()> {
     for last in (0..limits::WRITE_RETRIES).rev() {
         let Some(live) = LiveObject::of(context, &dependent.key, &dependent.uid) else { return Ok(()) };
         match live.drop_owners(|reference| reference.str_at(&["uid"]) != owner).await {
@@ -290,7 +290,7 @@ impl LiveObject<'_> {
     }
 
     /// Creates an Event about the owner reference with index `reference`, whose owner is in another namespace.
-    async fn report(&self, reference: usize) -> Result<Verdict, Status> {
+    async fn report(&self, reference: usize) -> Result<Verdict> {
         let LiveObject { context, resource, stored } = self;
         let Some(events) = context.registry.get("", "events") else { return Ok(Verdict::Done) };
         let Some(owner) = stored.meta.owners.get(reference) else { return Ok(Verdict::Done) };
@@ -311,17 +311,14 @@ impl LiveObject<'_> {
         });
         event.put_text(&["involvedObject", "namespace"], namespace);
         let place = if namespace.is_empty() { "default" } else { namespace };
-        let path = verbs::path_of(&events, place, "");
-        let request = context.controller_request(USER, &events, &http::Method::POST, &path);
-        let document = Document::json(&event);
-        if let Err(status) = verbs::create(context, &request, &document).await {
+        if let Err(status) = context.own_as(USER, &events, place, "").create(&event).await {
             tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
         }
         Ok(Verdict::Done)
     }
 
     /// Removes all owner references for which `keep` returns false.
-    async fn drop_owners(&self, mut keep: impl FnMut(&Value) -> bool) -> Result<Verdict, Status> {
+    async fn drop_owners(&self, mut keep: impl FnMut(&Value) -> bool) -> Result<Verdict> {
         let object = self.stored.body.to_value(0);
         let all = object.items_at(&["metadata", "ownerReferences"]);
         let kept: Vec<Value> = all.iter().filter(|reference| keep(reference)).cloned().collect();
@@ -333,7 +330,7 @@ impl LiveObject<'_> {
     }
 
     /// Sets `blockOwnerDeletion` to false in all owner references.
-    async fn unblock(&self) -> Result<Verdict, Status> {
+    async fn unblock(&self) -> Result<Verdict> {
         let object = self.stored.body.to_value(0);
         let mut owners = object.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
         for owner in owners.as_array_mut().into_iter().flatten() {
@@ -343,7 +340,7 @@ impl LiveObject<'_> {
     }
 
     /// Removes a finalizer.
-    async fn release(&self, finalizer: &str) -> Result<Verdict, Status> {
+    async fn release(&self, finalizer: &str) -> Result<Verdict> {
         let all = finalizers(&self.stored).into_iter();
         let kept: Vec<Value> = all.filter(|name| name.as_str() != Some(finalizer)).collect();
         let kept = if kept.is_empty() { Value::Null } else { Value::Array(kept) };
@@ -351,16 +348,14 @@ impl LiveObject<'_> {
     }
 
     /// Merges `metadata` into the object, if it has not changed since it was read.
-    async fn patch(&self, mut metadata: Value) -> Result<Verdict, Status> {
+    async fn patch(&self, mut metadata: Value) -> Result<Verdict> {
         metadata.set_at(&["uid"], Value::from(&self.stored.meta.uid));
         metadata.set_at(&["resourceVersion"], Value::from(self.stored.revision.to_string()));
-        let request = self.request(&http::Method::PATCH);
-        let document = Document::json(&json!({"metadata": metadata}));
-        verbs::patch(self.context, &request, PatchKind::Merge, &document).await.map(|_| Verdict::Done)
+        self.own().patch(PatchKind::Merge, &json!({"metadata": metadata})).await.map(|()| Verdict::Done)
     }
 
     /// Deletes the object, if it does not change meanwhile.
-    async fn delete(&self, policy: &'static str) -> Result<Verdict, Status> {
+    async fn delete(&self, policy: &'static str) -> Result<Verdict> {
         let meta = &self.stored.meta;
         let key = self.resource.key(&meta.namespace, &meta.name);
         // an object that was unblocked has another revision since
@@ -371,13 +366,11 @@ impl LiveObject<'_> {
             "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
             "preconditions": {"uid": (meta.uid.clone()), "resourceVersion": (stored.revision.to_string())}
         });
-        let request = self.request(&http::Method::DELETE);
-        verbs::delete(self.context, &request, Some(&Document::json(&options))).await.map(|_| Verdict::Done)
+        self.own().delete(&options).await.map(|()| Verdict::Done)
     }
 
-    fn request(&self, method: &http::Method) -> Request {
+    fn own(&self) -> OwnObject<'_> {
         let meta = &self.stored.meta;
-        let path = verbs::path_of(&self.resource, &meta.namespace, &meta.name);
-        self.context.controller_request(USER, &self.resource, method, &path)
+        self.context.own_as(USER, &self.resource, &meta.namespace, &meta.name)
     }
 }

@@ -5,7 +5,7 @@ use access::authorization::GROUP as RBAC;
 use base::clock;
 use http::Method;
 
-use crate::test_server;
+use crate::{test_server, verbs};
 
 const GROUP: &str = "harbor.example.com";
 

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base::request::{RequestInfo, Verb};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, request, response};
-use machinery::{Status, Value, json};
+use http::{request, response};
+use machinery::{Result, Status, Value, json};
 use parking_lot::Mutex;
 
 use redact::Redacted;
@@ -24,7 +24,7 @@ pub use steps::COMPARED_HEADERS;
 
 use super::Testing;
 use super::definition::GROUP;
-use crate::http::Tap;
+use crate::http::{Tap, header};
 use crate::limits;
 
 /// Whether the recorded steps contain secret values.
@@ -81,9 +81,9 @@ impl RunningRecording {
             info: info.clone(),
             method: head.method.to_string(),
             target: format!("{path}{query}"),
-            accept: text(&head.headers, ACCEPT.as_str()),
-            content_type: text(&head.headers, CONTENT_TYPE.as_str()),
-            agent: text(&head.headers, USER_AGENT.as_str()),
+            accept: header(&head.headers, ACCEPT).to_owned(),
+            content_type: header(&head.headers, CONTENT_TYPE).to_owned(),
+            agent: header(&head.headers, USER_AGENT).to_owned(),
             body: vec![],
             code: 0,
             headers: vec![],
@@ -138,13 +138,9 @@ impl Recorded {
     }
 }
 
-fn text(headers: &HeaderMap, name: &str) -> String {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
-}
-
 impl Testing {
     /// Completes a Recording.
-    pub fn record(&self, mut object: Value) -> Result<Value, Status> {
+    pub fn record(&self, mut object: Value) -> Result<Value> {
         let is_set = |field: &str| object.at(&["spec", field]) == Some(&Value::Bool(true));
         let (ends, secrets) = (is_set("end"), if is_set("secrets") { Secrets::Kept } else { Secrets::Replaced });
         let begun = if ends { None } else { Some(Arc::<RunningRecording>::default()) };

@@ -10,7 +10,7 @@ mod tests;
 mod writes;
 
 use base::{clock, task};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 
 use super::Testing;
 use super::matching::fits;
@@ -33,7 +33,7 @@ pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
 
 impl Testing {
     /// Completes a Report.
-    pub fn report_on(&self, mut object: Value) -> Result<Value, Status> {
+    pub fn report_on(&self, mut object: Value) -> Result<Value> {
         let agents: Vec<String> =
             object.items_at(&["spec", "userAgents"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let selects = |agent: &str| agents.is_empty() || agents.iter().any(|pattern| fits(pattern, agent));
@@ -42,7 +42,7 @@ impl Testing {
         let lists = object.is_true_at(&["spec", "writes"]);
         // requests wait for this lock, so the report is made from a copy
         let copy = {
-            let mut tally = self.tally();
+            let mut tally = self.kept.tally.lock();
             let mut copy = tally.copy(selects);
             if lists {
                 copy.writes = Some(tally.writes.get_or_insert_default().copy(selects));

@@ -68,7 +68,7 @@ impl Observing {
         let mut exchange = Exchange::new(info.clone(), agent);
         // client-go names the heartbeats of leaders so; older ones write ConfigMaps instead of Leases
         if exchange.is_write() && !agent.ends_with("leader-election") {
-            testing.tally().begins(&mut exchange);
+            testing.kept.tally.lock().begins(&mut exchange);
         }
         if exchange.changes_object() {
             exchange.before = testing.revision_of(info);
@@ -83,7 +83,7 @@ impl Observation for Observing {
     }
 
     fn ended(self: Box<Self>, ending: &RequestEnding) {
-        self.testing.tally().ended(&self.exchange, ending, clock::instant());
+        self.testing.kept.tally.lock().ended(&self.exchange, ending, clock::instant());
     }
 }
 

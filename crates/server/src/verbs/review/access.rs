@@ -3,12 +3,12 @@
 use access::authorization::{AccessAttributes, Selection};
 use base::request::User;
 use machinery::selector::{FieldSelector, LabelSelector};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value};
 
 use crate::verbs::admit::Admit;
 
 /// Authorizes the attributes of the review for `caller`, or for the user that the review names.
-pub async fn review(admit: &Admit<'_>, mut object: Value, caller: Option<User>) -> Result<Value, Status> {
+pub async fn review(admit: &Admit<'_>, mut object: Value, caller: Option<User>) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let errors = request.strategy.validate(&object).errors;
     if !errors.is_empty() {

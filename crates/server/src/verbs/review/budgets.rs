@@ -5,14 +5,12 @@ use std::sync::Arc;
 use base::clock;
 use machinery::selector::LabelSelector;
 use machinery::status::{Cause, Details, Reason};
-use machinery::{Map, Status, Value, json};
+use machinery::{Map, Result, Status, Value, json};
 use objects::Stored;
 use resource::Subresource;
 use schema::definition::{find_condition, replace_condition};
 
 use crate::limits;
-use crate::verbs::as_server::{edit, path_of};
-use crate::verbs::change::Change;
 use crate::verbs::context::Context;
 
 pub fn of(context: &Context, pod: &Value) -> Vec<Value> {
@@ -51,7 +49,7 @@ fn cause(message: String) -> Vec<Cause> {
 }
 
 /// Fails unless a budget allows a disruption.
-fn check(budget: &Value) -> Result<(), Status> {
+fn check(budget: &Value) -> Result<()> {
     let name = budget.str_at(&["metadata", "name"]);
     let status = |field: &str| budget.int_at(&["status", field]);
     let refused = |retry_after_seconds: u32, causes: Vec<Cause>| {
@@ -93,7 +91,7 @@ fn set_exhausted(budget: &mut Value) {
 
 /// Charges the disruption of a Pod to a budget; fails if the budget allows none. The check and the change are one
 /// write, which is repeated on a conflict, so that concurrent evictions cannot exceed the budget together.
-pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<(), Status> {
+pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<()> {
     check(budget)?;
     if dry_run {
         return Ok(());
@@ -101,14 +99,12 @@ pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool)
     let budgets = context.registry.get("policy", "poddisruptionbudgets");
     let budgets = budgets.ok_or_else(|| Status::internal("PodDisruptionBudgets are not served"))?;
     let [namespace, name] = ["namespace", "name"].map(|field| budget.str_at(&["metadata", field]));
-    let path = format!("{}/status", path_of(&budgets, namespace, name));
-    let request = context.server_request(&budgets, &http::Method::PUT, &path, Subresource::Status);
     let change = |budget: &mut Value| {
         check(budget)?;
         record(budget, pod);
         Ok(())
     };
-    edit(context, request, Change::Edit(&change)).await
+    context.own(&budgets, namespace, name).through(Subresource::Status).edit(change).await
 }
 
 /// The reason for which a budget allows no disruption.

@@ -9,7 +9,7 @@ mod tokens;
 use ::access::admission::Operation;
 use base::clock;
 use base::request::WriteOptions;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Text, Value};
 use resource::builtin::Review;
 
 use super::admit::{self, Admit};
@@ -27,7 +27,7 @@ pub async fn respond(
     review: Review,
     mut object: Value,
     options: &WriteOptions,
-) -> Result<Outcome, Status> {
+) -> Result<Outcome> {
     let for_token = review == Review::TokenRequest;
     let for_pod = matches!(review, Review::Binding | Review::Eviction);
     if for_token || for_pod {
@@ -62,7 +62,7 @@ pub async fn respond(
     Ok(Outcome::Object(Effect::Created, ResponseObject::Tree(printed.unwrap_or(reviewed))))
 }
 
-async fn self_subject(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
+async fn self_subject(admit: &Admit<'_>, mut object: Value) -> Result<Value> {
     admit.validate(Some(&object), None).await?;
     object.set_at(&["metadata"], [("creationTimestamp", Value::from(clock::now_rfc3339()))].into());
     object.set_at(&["status"], [("userInfo", admit.request.authorized.user.to_value("username"))].into());

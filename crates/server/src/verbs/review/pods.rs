@@ -5,14 +5,13 @@ use std::sync::Arc;
 use base::clock;
 use base::request::{DeleteOptions, IGNORE_READ_ERRORS, WriteOptions, invalid_options};
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Status, Text, Value, json, names};
+use machinery::{Result, Status, Text, Value, json, names};
 use objects::Stored;
 use resource::{Resource, Subresource};
 use schema::definition::replace_condition;
 
 use super::budgets;
 use crate::verbs::admit::Admit;
-use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::{Change, Write};
 use crate::verbs::context::Context;
 use crate::verbs::deletion::check_preconditions;
@@ -24,26 +23,14 @@ fn done() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
-fn pods(context: &Context) -> Result<Arc<Resource>, Status> {
+fn pods(context: &Context) -> Result<Arc<Resource>> {
     context.registry.get("", "pods").ok_or_else(|| Status::internal("Pods are not served"))
 }
 
-fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>, Status> {
+fn find(context: &Context, request: &Request, name: &str) -> Result<Arc<Stored>> {
     let pods = pods(context)?;
     let stored = pods.collection.get(&pods.key(request.namespace(), name).path);
     stored.ok_or_else(|| Status::not_found("", "pods", name))
-}
-
-/// The request of the server itself that writes the subresource of a Pod.
-fn write_request(
-    context: &Context,
-    pods: &Arc<Resource>,
-    namespace: &str,
-    name: &str,
-    subresource: &'static str,
-) -> Request {
-    let path = format!("{}/{subresource}", path_of(pods, namespace, name));
-    context.server_request(pods, &http::Method::PUT, &path, Subresource::Own(subresource))
 }
 
 fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
@@ -55,7 +42,7 @@ fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
 }
 
 /// Assigns a Pod to a Node.
-pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
+pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let name = binding.str_at(&["metadata", "name"]).to_owned();
     if !request.name().is_empty() && *request.name() != name {
@@ -83,9 +70,10 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
     } else {
         None
     };
+    let pods = pods(context)?;
+    let own = context.own(&pods, request.namespace(), &name).through(Subresource::Own("binding"));
     if let Some(why) = broken {
-        let write = write_request(context, &pods(context)?, request.namespace(), &name, "binding");
-        return Err(write.broken_precondition(admit.dry_run, &why));
+        return Err(own.request(&http::Method::PUT).broken_precondition(admit.dry_run, &why));
     }
     if stored.meta.deleting {
         return refused(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -97,12 +85,7 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value, Status> {
         return refused(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     if !admit.dry_run {
-        let assign = |pod: &mut Value| {
-            assign(pod, &binding);
-            Ok(())
-        };
-        let write = write_request(context, &pods(context)?, request.namespace(), &name, "binding");
-        edit(context, write, Change::Edit(&assign)).await?;
+        own.change(|pod| assign(pod, &binding)).await?;
     }
     Ok(done())
 }
@@ -140,7 +123,7 @@ fn binding_errors(binding: &Value) -> Vec<FieldError> {
 }
 
 /// Deletes a Pod unless a PodDisruptionBudget forbids it.
-pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> {
+pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let name = request.name().clone();
     if eviction.str_at(&["metadata", "name"]) != name {
@@ -174,7 +157,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
 }
 
 /// The options of the deletion of an eviction, and their errors, which the deletion itself reports.
-fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Vec<FieldError>), Status> {
+fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Vec<FieldError>)> {
     let name = admit.request.name();
     let Some(given) = eviction.get("deleteOptions").filter(|options| !options.is_null()) else {
         return Ok((DeleteOptions { dry_run: admit.dry_run, ..DeleteOptions::default() }, vec![]));
@@ -199,8 +182,10 @@ fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Ve
 
 /// Writes the condition of an eviction if the preconditions hold. A precondition on the resourceVersion then requires
 /// the version of this write.
-async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<(), Status> {
-    let request = write_request(context, &pods(context)?, namespace, name, "eviction");
+async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<()> {
+    let pods = pods(context)?;
+    let own = context.own(&pods, namespace, name).through(Subresource::Own("eviction"));
+    let request = own.request(&http::Method::PUT);
     let change = |pod: &mut Value| {
         check_preconditions(&request, options, pod)?;
         set_condition(pod, "DisruptionTarget", "EvictionByEvictionAPI", "Eviction API: evicting");
@@ -214,10 +199,9 @@ async fn mark(context: &Context, namespace: &str, name: &str, options: &mut Dele
 }
 
 /// Deletes the Pod of an allowed eviction.
-async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<(), Status> {
+async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<()> {
     let pods = pods(context)?;
-    let path = path_of(&pods, request.namespace(), name);
-    let request = context.server_request(&pods, &http::Method::DELETE, &path, Subresource::None);
+    let request = context.own(&pods, request.namespace(), name).request(&http::Method::DELETE);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Box::pin(Write::new(context, &request, Change::Delete(options), &write_options).run()).await.map(drop)
 }

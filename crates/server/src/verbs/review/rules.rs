@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use access::authorization::{PolicyRule, UserRules};
 use access::limits::LISTED_RULES_BYTES_MAX;
 use base::task;
-use machinery::{Status, Text, Value};
+use machinery::{Result, Status, Text, Value, json};
 
 use crate::verbs::admit::Admit;
 
 /// The rules that apply to the user of the request in a namespace.
-pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> {
+pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let namespace = object.str_at(&["spec", "namespace"]);
     if namespace.is_empty() {
@@ -18,14 +18,8 @@ pub async fn review(admit: &Admit<'_>, object: &Value) -> Result<Value, Status> 
     }
     admit.validate(Some(object), None).await?;
     let status = task::blocking(|| status_of(context.authorizer.rules_of(&request.authorized.user, namespace)));
-    let fields = [
-        ("apiVersion", Value::String(request.api_version())),
-        ("kind", Value::from(&request.resource.kind)),
-        ("metadata", Value::object()),
-        ("spec", Value::object()),
-        ("status", status),
-    ];
-    Ok(fields.into())
+    let (version, kind) = (request.api_version(), &request.resource.kind);
+    Ok(json!({"apiVersion": version, "kind": kind, "metadata": {}, "spec": {}, "status": status}))
 }
 
 /// The status that lists rules, each once. What exceeds [`LISTED_RULES_BYTES_MAX`] is left out.
@@ -43,12 +37,7 @@ fn status_of(UserRules { roles, mut errors, mut incomplete }: UserRules) -> Valu
             paths.extend((!rule.urls.is_empty()).then(|| path_rule(rule)));
         }
     }
-    let mut status: Value = [
-        ("incomplete", Value::Bool(incomplete)),
-        ("nonResourceRules", Value::Array(paths)),
-        ("resourceRules", Value::Array(resources)),
-    ]
-    .into();
+    let mut status = json!({"incomplete": incomplete, "nonResourceRules": paths, "resourceRules": resources});
     if !errors.is_empty() {
         status.set_at(&["evaluationError"], Value::from(machinery::status::aggregate(&errors)));
     }

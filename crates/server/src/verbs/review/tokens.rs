@@ -3,7 +3,7 @@
 use access::authentication::{Bound, Reference};
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Status, Value};
+use machinery::{Result, Status, Value, json};
 use objects::Stored;
 
 use crate::verbs::admit::Admit;
@@ -11,7 +11,7 @@ use crate::verbs::context::Context;
 use crate::verbs::request::Request;
 
 /// Authenticates the token of a TokenReview and sets its user and audiences.
-pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
+pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value> {
     let context = admit.context;
     let token = object.str_at(&["spec", "token"]);
     if token.is_empty() {
@@ -20,20 +20,18 @@ pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Statu
     admit.validate(Some(&object), None).await?;
     let audiences = object.text_list_at(&["spec", "audiences"]);
     let status: Value = match context.authentication.token(&context.objects, token, &audiences).await {
-        Ok(identity) => [
-            ("audiences", identity.audiences.iter().map(Value::from).collect()),
-            ("authenticated", Value::Bool(true)),
-            ("user", identity.user.to_value("username")),
-        ]
-        .into(),
-        Err(why) => [("error", Value::from(why)), ("user", Value::object())].into(),
+        Ok(identity) => {
+            let audiences: Value = identity.audiences.iter().map(Value::from).collect();
+            json!({"audiences": audiences, "authenticated": true, "user": (identity.user.to_value("username"))})
+        }
+        Err(why) => json!({"error": why, "user": {}}),
     };
     object.set_at(&["status"], status);
     Ok(object)
 }
 
 /// Issues a token for the ServiceAccount of the path.
-pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
+pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value> {
     let (context, request) = (admit.context, admit.request);
     let (group, kind, name) = (&request.resource.group, &request.resource.kind, request.name());
     let given = object.str_at(&["metadata", "name"]);
@@ -74,9 +72,7 @@ pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status
     }
     let issued = accounts.issue(&account, bound.as_ref(), &audiences, now, seconds).await;
     let (token, credential) = issued.map_err(Status::internal)?;
-    if let Some(audit_context) = &request.audit_context {
-        audit_context.annotate("authentication.kubernetes.io/issued-credential-id", credential);
-    }
+    request.audit(|audit| audit.annotate("authentication.kubernetes.io/issued-credential-id", credential));
     object.set_at(&["spec", "expirationSeconds"], Value::Int(seconds));
     let until = machinery::time::rfc3339(now.saturating_add(seconds));
     object.set_at(&["status"], [("expirationTimestamp", Value::from(until)), ("token", Value::from(token))].into());
@@ -84,7 +80,7 @@ pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status
 }
 
 /// An object of the core group in the namespace of the request.
-fn find(context: &Context, request: &Request, plural: &str, name: &str) -> Result<std::sync::Arc<Stored>, Status> {
+fn find(context: &Context, request: &Request, plural: &str, name: &str) -> Result<std::sync::Arc<Stored>> {
     let resource = context.registry.get("", plural);
     let found = resource.and_then(|resource| {
         let path = resource.key(request.namespace(), name).path;
@@ -93,7 +89,7 @@ fn find(context: &Context, request: &Request, plural: &str, name: &str) -> Resul
     found.ok_or_else(|| Status::not_found("", plural, name))
 }
 
-fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<Option<Bound>, Status> {
+fn bound_object(context: &Context, request: &Request, object: &Value) -> Result<Option<Bound>> {
     let Some(reference) = object.at(&["spec", "boundObjectRef"]).filter(|value| !value.is_null()) else {
         return Ok(None);
     };
@@ -143,7 +139,7 @@ fn not_bindable(group: &str, version: &str, kind: &str) -> Status {
 
 /// The Node of the Pod that a token is bound to, if the Pod has one; without a uid if the Node does not exist. The Pod
 /// must run as the ServiceAccount of the request.
-fn node_of(context: &Context, request: &Request, pod: &Stored) -> Result<Option<Reference>, Status> {
+fn node_of(context: &Context, request: &Request, pod: &Stored) -> Result<Option<Reference>> {
     let pod = pod.body.to_value(0);
     let account = request.name();
     if pod.str_at(&["spec", "serviceAccountName"]) != account {

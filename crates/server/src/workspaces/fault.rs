@@ -1,0 +1,59 @@
+//! Why a workspace cannot begin, be opened or be copied.
+
+use machinery::Status;
+use store::{Revision, StoreError};
+
+use super::definition::DEFAULT;
+use crate::assembly::StartError;
+
+/// Says in one line why a workspace cannot be used. Its source, if it has one, is for the log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("there is no workspace {0:?} to fork")]
+    NoSource(String),
+    #[error("workspace {0:?} is not ready")]
+    NotReady(String),
+    /// A durable fork of an ephemeral workspace was asked for.
+    #[error("workspace {0:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true")]
+    Ephemeral(String),
+    /// An earlier revision is no longer in the history.
+    #[error("workspace {name:?} does not keep what it held at resourceVersion {revision}")]
+    NotKept { name: String, revision: Revision },
+    #[error("workspace {name:?} is at resourceVersion {head}, not at {wanted}")]
+    NotAt { name: String, head: Revision, wanted: Revision },
+    #[error("the workspace {DEFAULT:?} began empty")]
+    BeganEmpty,
+    /// The store of its source is in no state to be forked.
+    #[error("its store cannot be forked")]
+    NotForked,
+    #[error("the store of the workspace {DEFAULT:?} cannot be forked")]
+    DefaultNotForked,
+    /// Its status says so, or an earlier step did.
+    #[error("{0}")]
+    Recorded(String),
+    #[error("{0}")]
+    Unusable(&'static str),
+    #[error("it cannot be copied: {0}")]
+    NotCopied(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// As `Store`, in words for users.
+    #[error("{}", .0.summary())]
+    StoreInShort(#[source] StoreError),
+    #[error("{}", .0.message)]
+    Refused(#[from] Status),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl From<&'static str> for Fault {
+    fn from(why: &'static str) -> Fault {
+        Fault::Unusable(why)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Fault {
+        Fault::Recorded(why)
+    }
+}
