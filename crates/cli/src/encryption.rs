@@ -50,7 +50,7 @@ impl EncryptionFlags {
 }
 
 fn replace(encryption: &Encryption, content: &[u8]) -> Result<(), String> {
-    encryption.replace(&files::decode(content)?)
+    Ok(encryption.replace(&files::decode(content)?)?)
 }
 
 impl Configured {
