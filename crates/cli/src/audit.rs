@@ -85,7 +85,8 @@ impl AuditFlags {
         }
         if let Some(path) = &self.audit_webhook_config_file {
             let named = |why: String| format!("--audit-webhook-config-file: {why}");
-            let remote = Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)?;
+            let remote = Remote::new(&kubeconfig::read(path).map_err(named)?);
+            let remote = remote.map_err(|error| named(error.into()))?;
             let options = BatchOptions {
                 size_max: self.audit_webhook_batch_max_size,
                 wait_max: self.audit_webhook_batch_max_wait,

@@ -209,7 +209,7 @@ pub type IssuersFile = Option<(Followed<AuthenticationConfiguration>, Option<Ano
 
 fn remote(flag: &str, path: &Path) -> Result<Remote, String> {
     let named = |why: String| format!("{flag}: {why}");
-    Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(named)
+    Remote::new(&kubeconfig::read(path).map_err(named)?).map_err(|error| named(error.into()))
 }
 
 impl IdentityFlags {
@@ -304,7 +304,7 @@ impl IdentityFlags {
     pub fn authorization(&self) -> Result<Configuration<Vec<AuthorizationMode>>, String> {
         if let Some(path) = &self.authorization_config {
             return follow("--authorization-config", path, |content| {
-                let connect = |path: &Path| Remote::new(&kubeconfig::read(path)?);
+                let connect = |path: &Path| Ok(Remote::new(&kubeconfig::read(path)?)?);
                 server::parse_authorization(&decode(content)?, &connect)
             });
         }
