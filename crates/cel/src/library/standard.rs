@@ -1,6 +1,5 @@
 //! Operators and conversions of the language.
 
-use crate::decl::types::Type;
 use crate::decl::{Decl, DeclKind, ListKind};
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal, time};
 use machinery::value::shortest::{decimal, scientific};
@@ -180,16 +179,11 @@ pub fn to_int<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Val::Uint(u) => i64::try_from(*u).map_err(|_| overflow())?,
         Val::Double(d) if whole(*d, i64::MIN as f64, i64::MAX as f64) => *d as i64,
         Val::Double(_) => return Err(overflow()),
-        Val::String(s) => go_int(s).ok_or_else(|| conversion(value, "int"))?,
+        Val::String(s) => s.parse().map_err(|_| conversion(value, "int"))?,
         Val::Duration(d) => *d,
         Val::Timestamp(t) => t.seconds,
         other => return Err(conversion(other, "int")),
     }))
-}
-
-/// Parses as `strconv.ParseInt`: an optional sign and digits.
-fn go_int(text: &str) -> Option<i64> {
-    text.parse().ok()
 }
 
 pub fn to_uint<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -420,20 +414,13 @@ pub fn optional_unwrap<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::list(items))
 }
 
-pub fn list_first<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::List(list)] = args else { return Err(Error::overload()) };
-    Ok(match list.get(0) {
-        Some(item) => Val::some(item?),
-        None => Val::Optional(None),
-    })
+fn optional_item<'a>(item: Option<Result<Val<'a>>>) -> Result<Val<'a>> {
+    item.map_or(Ok(Val::Optional(None)), |item| item.map(Val::some))
 }
 
-pub fn list_last<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::List(list)] = args else { return Err(Error::overload()) };
-    Ok(match list.len().checked_sub(1).and_then(|last| list.get(last)) {
-        Some(item) => Val::some(item?),
-        None => Val::Optional(None),
-    })
+overloads! {
+    list_first: [Val::List(list)] => optional_item(list.get(0));
+    list_last: [Val::List(list)] => optional_item(list.len().checked_sub(1).and_then(|last| list.get(last)));
 }
 
 /// The placeholder for functions that the evaluator implements itself.
@@ -450,10 +437,4 @@ pub fn map_insert<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let key = crate::value::Key::of(key).ok_or_else(Error::overload)?;
     map.insert(key, value.clone());
     Ok(Val::Map(Map::Owned(Rc::new(map))))
-}
-
-/// The type a value is converted to, for messages.
-pub(crate) fn type_name(value: &Val<'_>) -> String {
-    let t: Type = value.type_of();
-    t.runtime_name().to_string()
 }

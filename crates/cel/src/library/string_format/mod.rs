@@ -2,7 +2,7 @@
 
 mod latest;
 
-use super::standard::{double_text, plain, type_name};
+use super::standard::{double_text, plain};
 use crate::limits::PRECISION_MAX;
 use crate::value::{Error, Result, Val, time};
 use crate::work;
@@ -135,7 +135,7 @@ fn refusal(verb: char, arg: &Val<'_>) -> String {
             let why = quote("invalid UTF-8 in bytes, cannot convert to string");
             format!("error during formatting: could not convert argument {why} to string")
         }
-        _ => wrong_type(verb, &type_name(arg)),
+        _ => wrong_type(verb, &arg.type_of().runtime_name()),
     }
 }
 
