@@ -117,15 +117,12 @@ impl Client {
     }
 
     /// As [`Client::forward`], without verifying the server's certificate, on a connection of its own.
-    pub async fn forward_unverified<B>(
+    pub async fn forward_unverified(
         &self,
         backend: &Backend,
         address: &Address,
-        request: Request<B>,
-    ) -> Result<Response<Incoming>, TransportError>
-    where
-        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
-    {
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Response<Incoming>, TransportError> {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         once(self.connector()?, &backend.unverified, backend, address, request).await
     }

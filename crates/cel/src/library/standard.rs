@@ -2,7 +2,7 @@
 
 use crate::decl::{Decl, DeclKind, ListKind};
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal, time};
-use machinery::value::shortest::{decimal, scientific};
+use machinery::value::shortest::{float, float_below};
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -296,7 +296,7 @@ pub fn to_string<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Val::Bool(b) => Val::borrowed(if *b { "true" } else { "false" }),
         Val::Int(i) => Val::string(itoa::Buffer::new().format(*i)),
         Val::Uint(u) => Val::string(itoa::Buffer::new().format(*u)),
-        Val::Double(d) => Val::string(double_text(*d)),
+        Val::Double(d) => Val::string(float(*d)),
         Val::Bytes(b) => match std::str::from_utf8(b) {
             Ok(text) => Val::string(text),
             Err(_) => return Err(Error::new("invalid UTF-8 in bytes, cannot convert to string")),
@@ -312,32 +312,6 @@ pub fn to_string<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     })
 }
 
-/// A double as `strconv.FormatFloat(f, 'g', -1, 64)` prints it.
-pub(crate) fn double_text(d: f64) -> String {
-    shortest(d, 6)
-}
-
-/// The shortest digits, with an exponent from `exponent_max` on.
-fn shortest(d: f64, exponent_max: i32) -> String {
-    if d.is_nan() {
-        return "NaN".to_owned();
-    }
-    if d.is_infinite() {
-        return if d > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    if d == 0.0 {
-        return if d.is_sign_negative() { "-0" } else { "0" }.to_owned();
-    }
-    let text = scientific(d);
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if !(-4..exponent_max).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{mantissa}e{sign}{:02}", exponent.abs());
-    }
-    decimal(d)
-}
-
 /// A value as Go's `%v` prints it in messages.
 pub(crate) fn plain(value: &Val<'_>) -> String {
     match value {
@@ -345,7 +319,7 @@ pub(crate) fn plain(value: &Val<'_>) -> String {
         Val::Bool(b) => b.to_string(),
         Val::Int(i) => i.to_string(),
         Val::Uint(u) => u.to_string(),
-        Val::Double(d) => shortest(*d, 21),
+        Val::Double(d) => float_below(*d, 1e21),
         Val::Null => "null".to_owned(),
         Val::Duration(d) => time::duration_text(*d),
         Val::Timestamp(t) => time::timestamp_text(*t),
