@@ -203,7 +203,7 @@ pub(crate) fn byte(s: &str) -> Vec<String> {
 }
 
 pub(crate) fn date(s: &str) -> Vec<String> {
-    only_if(time::parse_date(s).is_none(), "invalid date")
+    only_if(machinery::time::parse_date(s).is_err(), "invalid date")
 }
 
 pub(crate) fn datetime(s: &str) -> Vec<String> {
