@@ -213,6 +213,8 @@ impl Lexer<'_> {
     }
 
     fn operator(&mut self) {
+        /// The tokens of one character that begin no other token, by their kinds from [`kind::LBRACKET`] on.
+        const SINGLE: &[u8; 16] = b"[]{}().,-!?:+*/%";
         let bytes = self.bytes();
         let next = bytes.get(1).copied();
         let (kind, len) = match (bytes[0], next) {
@@ -225,23 +227,10 @@ impl Lexer<'_> {
             (b'=' | b'&' | b'|', _) => return self.fail(1),
             (b'<', _) => (kind::LESS, 1),
             (b'>', _) => (kind::GREATER, 1),
-            (b'[', _) => (kind::LBRACKET, 1),
-            (b']', _) => (kind::RBRACKET, 1),
-            (b'{', _) => (kind::LBRACE, 1),
-            (b'}', _) => (kind::RBRACE, 1),
-            (b'(', _) => (kind::LPAREN, 1),
-            (b')', _) => (kind::RPAREN, 1),
-            (b'.', _) => (kind::DOT, 1),
-            (b',', _) => (kind::COMMA, 1),
-            (b'-', _) => (kind::MINUS, 1),
-            (b'!', _) => (kind::EXCLAM, 1),
-            (b'?', _) => (kind::QUESTION, 1),
-            (b':', _) => (kind::COLON, 1),
-            (b'+', _) => (kind::PLUS, 1),
-            (b'*', _) => (kind::STAR, 1),
-            (b'/', _) => (kind::SLASH, 1),
-            (b'%', _) => (kind::PERCENT, 1),
-            _ => return self.fail(0),
+            (byte, _) => match SINGLE.iter().position(|single| *single == byte) {
+                Some(at) => (kind::LBRACKET + at as u8, 1),
+                None => return self.fail(0),
+            },
         };
         self.push(kind, len);
     }

@@ -154,6 +154,21 @@ impl FieldErrors {
         self.list.push(error);
     }
 
+    /// Adds an error unless the bound is exceeded.
+    pub fn forbid(&mut self, path: &FieldPath, detail: impl Into<String>) {
+        self.push(FieldError::forbidden(path, detail));
+    }
+
+    /// As [`FieldErrors::forbid`].
+    pub fn require(&mut self, path: &FieldPath, detail: impl Into<String>) {
+        self.push(FieldError::required(path, detail));
+    }
+
+    /// As [`FieldErrors::forbid`].
+    pub fn invalid(&mut self, path: &FieldPath, value: &Value, detail: impl Into<String>) {
+        self.push(FieldError::invalid(path, value, detail));
+    }
+
     /// Whether further errors are dropped.
     pub fn is_full(&self) -> bool {
         self.bytes >= PATHS_BYTES_MAX

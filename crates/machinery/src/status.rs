@@ -165,6 +165,11 @@ fn group_resource(group: &str, resource: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
+/// An object of those texts that are not empty.
+fn given<const N: usize>(texts: [(&str, &str); N]) -> Map {
+    texts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key.into(), text.into())).collect()
+}
+
 impl Status {
     /// A failure with the status code of its reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Status {
@@ -314,22 +319,14 @@ impl Status {
 
     /// The JSON object that is sent.
     pub fn to_value(&self) -> Value {
-        let mut map = Map::new();
-        let text = |s: &str| Value::from(s);
-        map.insert("kind", text("Status"));
-        map.insert("apiVersion", text("v1"));
-        let mut metadata = Map::new();
-        if !self.continue_token.is_empty() {
-            metadata.insert("continue", text(&self.continue_token));
-        }
-        map.insert("metadata", Value::Object(metadata));
-        map.insert("status", text("Failure"));
-        if !self.message.is_empty() {
-            map.insert("message", text(&self.message));
-        }
-        if !self.reason_text().is_empty() {
-            map.insert("reason", text(self.reason_text()));
-        }
+        let mut map = given([
+            ("kind", "Status"),
+            ("apiVersion", "v1"),
+            ("status", "Failure"),
+            ("message", &self.message),
+            ("reason", self.reason_text()),
+        ]);
+        map.insert("metadata", Value::Object(given([("continue", &self.continue_token)])));
         if let Some(details) = &self.details {
             map.insert("details", details.to_value());
         }
@@ -359,13 +356,7 @@ impl Details {
 
     /// The object of kind `Status` that clients receive.
     pub fn to_value(&self) -> Value {
-        let mut map = Map::new();
-        let texts = [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)];
-        for (key, text) in texts {
-            if !text.is_empty() {
-                map.insert(key, Value::from(text));
-            }
-        }
+        let mut map = given([("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]);
         if !self.causes.is_empty() {
             map.insert("causes", self.causes.iter().map(Cause::to_value).collect());
         }
@@ -378,14 +369,7 @@ impl Details {
 
 impl Cause {
     fn to_value(&self) -> Value {
-        let mut map = Map::new();
-        let texts = [("reason", self.reason.as_str()), ("message", &self.message), ("field", &self.field)];
-        for (key, text) in texts {
-            if !text.is_empty() {
-                map.insert(key, Value::from(text));
-            }
-        }
-        Value::Object(map)
+        Value::Object(given([("reason", &*self.reason), ("message", &self.message), ("field", &self.field)]))
     }
 }
 

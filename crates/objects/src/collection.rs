@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use machinery::Text;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::Notify;
 
@@ -102,29 +102,25 @@ impl Collection {
         self.largest_bytes.fetch_max(object.body.bytes.len(), Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
-    }
-
     pub fn get(&self, path: &str) -> Option<Arc<Stored>> {
-        self.lock().state.root.get(path).cloned()
+        self.inner.lock().state.root.get(path).cloned()
     }
 
     /// The newest objects and the revision of the newest change among them.
     pub fn latest(&self) -> (Root, Revision) {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         (inner.state.root.clone(), inner.revision)
     }
 
     /// The newest state and the revision of the newest change of it.
     pub fn state(&self) -> (CollectionState, Revision) {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         (inner.state.clone(), inner.revision)
     }
 
     /// Counts a list that would use an index. Returns whether it is to be built by [`Collection::index`].
     pub fn lacks_index(&self, key: &IndexKey) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let is_lacking = inner.state.lacks(key);
         is_lacking && !std::mem::replace(&mut inner.is_indexing, true)
     }
@@ -133,11 +129,11 @@ impl Collection {
     /// no index.
     pub fn index(&self, key: IndexKey) {
         let (root, before) = {
-            let inner = self.lock();
+            let inner = self.inner.lock();
             (inner.state.root.clone(), inner.changes)
         };
         let mut index = LabelIndex::new(key, &root);
-        let mut guard = self.lock();
+        let mut guard = self.inner.lock();
         let inner = &mut *guard;
         inner.is_indexing = false;
         let Some(later) = inner.ring.newest(inner.changes - before) else { return };
@@ -157,7 +153,7 @@ impl Collection {
     }
 
     pub fn len(&self) -> usize {
-        self.lock().state.root.len()
+        self.inner.lock().state.root.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -166,7 +162,7 @@ impl Collection {
 
     /// The objects as they were at `revision`: the newest ones with the later events undone.
     pub fn at(&self, revision: Revision) -> Result<CollectionState, Expired> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         inner.reaches(revision)?;
         if let Some((_, state)) = inner.past.iter().find(|(past, _)| *past == revision) {
             return Ok(state.clone());
@@ -181,7 +177,7 @@ impl Collection {
         if !is_past {
             return Ok(state);
         }
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let oldest = inner.ring.after();
         inner.past.retain(|(past, _)| *past >= oldest && *past != revision);
         inner.past.truncate(limits::LIST_ROOTS - 1);
@@ -191,33 +187,33 @@ impl Collection {
 
     /// The revision before the newest `changes`, or the oldest that is known.
     pub fn revision_before(&self, changes: usize) -> Revision {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let first = inner.ring.newest(changes).and_then(|mut later| later.next().map(|event| event.revision - 1));
         first.unwrap_or(if changes == 0 { inner.revision } else { inner.ring.after() })
     }
 
     /// Number of objects in `scope` after `path` at `revision`, if it has been counted recently.
     pub fn left_after(&self, revision: Revision, scope: &Scope, path: &str) -> Option<usize> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let is_it = |(at, of, behind): &(Revision, Scope, Text)| *at == revision && of == scope && behind == path;
         inner.left.iter().find(|(key, _)| is_it(key)).map(|(_, left)| *left)
     }
 
     /// Number of objects in `scope` at `revision`, if all of them are known to have a rendition in a version.
     pub fn surveyed(&self, revision: Revision, scope: &Scope, version: u64) -> Option<usize> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let is_it = |(at, of, shown): &(Revision, Scope, u64)| *at == revision && of == scope && *shown == version;
         inner.surveyed.iter().find(|(key, _)| is_it(key)).map(|(_, count)| *count)
     }
 
     pub fn remember_survey(&self, revision: Revision, scope: Scope, version: u64, count: usize) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.surveyed.truncate(limits::LIST_ROOTS - 1);
         inner.surveyed.push_front(((revision, scope, version), count));
     }
 
     pub fn remember_left(&self, revision: Revision, scope: Scope, path: Text, left: usize) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.left.truncate(limits::LIST_POSITIONS - 1);
         inner.left.push_front(((revision, scope, path), left));
     }
@@ -225,7 +221,7 @@ impl Collection {
     /// Inserts objects without events.
     pub fn load(&self, objects: Vec<(Text, Arc<Stored>)>) {
         objects.iter().for_each(|(_, object)| self.measure(object));
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         for (path, object) in objects {
             inner.revision = inner.revision.max(object.revision);
             inner.state.change(&path, Some(&object));
@@ -234,7 +230,7 @@ impl Collection {
 
     /// Begins with the objects of a state, without events.
     pub(super) fn load_state(&self, state: CollectionState) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         for object in state.root.values() {
             self.measure(object);
             inner.revision = inner.revision.max(object.revision);
@@ -245,7 +241,7 @@ impl Collection {
     /// Inserts the events up to `start` before the events since the start; does nothing if some of the later events
     /// have been dropped already.
     pub(super) fn put_before(&self, start: Revision, earlier: Ring) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.ring.after() == start {
             inner.ring.put_before(earlier);
         }
@@ -259,7 +255,7 @@ impl Collection {
     /// If the revision is older than the collection's: readers would see an older state after a newer one.
     pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
         changes.iter().filter_map(|(_, object)| object.as_ref()).for_each(|object| self.measure(object));
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         assert!(revision >= inner.revision, "revision {revision} is applied after {}", inner.revision);
         let events: Vec<Arc<Event>> =
             changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
@@ -275,7 +271,7 @@ impl Collection {
     /// Replaces all objects; history is lost, so that watches have to start again. Returns the differences as events.
     pub fn replace(&self, revision: Revision, objects: Vec<(Text, Arc<Stored>)>) -> Vec<Arc<Event>> {
         objects.iter().for_each(|(_, object)| self.measure(object));
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let root: Root = objects.into_iter().collect();
         let gone: Vec<Text> = inner.state.root.keys().filter(|path| !root.contains_key(*path)).cloned().collect();
         let mut changes: Vec<(Text, Option<Arc<Stored>>)> = gone.into_iter().map(|path| (path, None)).collect();
@@ -293,12 +289,12 @@ impl Collection {
     }
 
     pub(super) fn oldest_event(&self) -> Option<Revision> {
-        self.lock().ring.oldest()
+        self.inner.lock().ring.oldest()
     }
 
     /// Drops events up to a revision while `more` returns true, and returns the revision of the oldest one that is left.
     pub(super) fn forget(&self, until: Revision, more: impl Fn() -> bool) -> Option<Revision> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let oldest = inner.ring.forget(until, more);
         let after = inner.ring.after();
         inner.past.retain(|(revision, _)| *revision >= after);
@@ -307,7 +303,7 @@ impl Collection {
 
     /// A cursor after revision `after`; an error (410) if the ring has dropped events since then.
     pub fn subscribe(self: &Arc<Self>, scope: Scope, after: Revision) -> Result<Cursor, Expired> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.reaches(after)?;
         if inner.wakers.len() > limits::WAKERS_SWEEP {
             inner.wakers.retain(|_, waker| Arc::strong_count(waker) > 1);
@@ -319,7 +315,7 @@ impl Collection {
 
     /// Events after `after` within `scope`, and the revision up to which they are complete.
     fn events(&self, scope: &Scope, after: Revision) -> Result<(Vec<Arc<Event>>, Revision), Expired> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         inner.reaches(after)?;
         let mut events = vec![];
         for event in inner.ring.later_than(after) {
@@ -378,7 +374,7 @@ pub struct Position {
 impl Position {
     /// The number of events after a revision that a watcher would still take; those that the ring has dropped count as one.
     pub fn outstanding(&self, after: Revision) -> usize {
-        let inner = self.collection.lock();
+        let inner = self.collection.inner.lock();
         let dropped = usize::from(inner.reaches(after).is_err());
         dropped + inner.ring.later_than(after).filter(|event| self.scope.contains(&event.path)).count()
     }
@@ -396,7 +392,7 @@ impl Cursor {
 
     /// Whether there may be more events than were taken.
     pub fn is_behind(&self) -> bool {
-        self.collection.lock().revision > self.after
+        self.collection.inner.lock().revision > self.after
     }
 
     /// The events since the last call; empty if there are none.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::clock;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 struct Fault {
@@ -25,12 +25,8 @@ pub enum FaultKind {
 pub struct Faults(Mutex<Option<Fault>>);
 
 impl Faults {
-    fn lock(&self) -> MutexGuard<'_, Option<Fault>> {
-        self.0.lock()
-    }
-
     fn set(&self, why: String, kind: FaultKind) {
-        let mut fault = self.lock();
+        let mut fault = self.0.lock();
         if fault.as_ref().is_some_and(|known| known.kind == FaultKind::Final) {
             return;
         }
@@ -51,7 +47,7 @@ impl Faults {
 
     /// Clears a fault whose retry has succeeded.
     pub fn passed(&self) {
-        let mut fault = self.lock();
+        let mut fault = self.0.lock();
         if fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Passing) {
             *fault = None;
         }
@@ -59,12 +55,12 @@ impl Faults {
 
     /// Fails with the reason if there is a fault.
     pub fn now(&self) -> Result<(), String> {
-        self.lock().as_ref().map_or(Ok(()), |fault| Err(fault.why.clone()))
+        self.0.lock().as_ref().map_or(Ok(()), |fault| Err(fault.why.clone()))
     }
 
     /// The reason of a fault of this kind, or a graver one, that has lasted for `limit`.
     pub fn lasted(&self, limit: Duration, kind: FaultKind) -> Option<String> {
-        let fault = self.lock();
+        let fault = self.0.lock();
         let counts = |fault: &&Fault| fault.kind >= kind && fault.since.elapsed() >= limit;
         fault.as_ref().filter(counts).map(|fault| fault.why.clone())
     }

@@ -22,7 +22,7 @@ mod stored;
 
 pub use budget::{bound_history, history_bytes, history_duration, written_bytes};
 pub use collection::{Collection, Cursor, Expired, Position, Scope};
-pub use encryption::Encryption;
+pub use encryption::{ConfigurationError, Encryption};
 pub use event::{Event, EventKind};
 pub use failure::failure;
 pub use faults::{FaultKind, Faults};

@@ -78,7 +78,7 @@ impl Webhook {
         let review = json!({"kind": "ConversionReview", "apiVersion": api_version, "request": request});
         let timeout = Duration::from_secs(limits::CONVERSION_SECONDS);
         let reply = self.client.post(&self.endpoint, timeout, review.to_json().into()).await;
-        let reply = reply.map_err(|error| error.why)?;
+        let reply = reply.map_err(|error| error.to_string())?;
         converted_objects(reply, api_version, &uid)
     }
 }

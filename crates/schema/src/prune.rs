@@ -69,11 +69,7 @@ impl Pruner<'_> {
 
     /// Prunes a value whose schema is `node`. A resource keeps its type and metadata.
     fn node(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, path: &Path<'_>) {
-        if node.preserve {
-            self.preserve(value, node, schema_of, path);
-        } else {
-            self.keep_declared(value, node, schema_of, path);
-        }
+        self.declared(value, node, schema_of, node.preserve, path);
     }
 
     /// Removes all fields of objects, also in lists, since nothing is declared here.
@@ -94,8 +90,8 @@ impl Pruner<'_> {
         }
     }
 
-    /// Keeps only declared fields.
-    fn keep_declared(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, path: &Path<'_>) {
+    /// Prunes the declared fields, and removes other ones unless this node, or a list with it as its item, `preserves` them.
+    fn declared(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, preserves: bool, path: &Path<'_>) {
         let mut next = 0;
         match value {
             Value::Object(map) => map.retain(|key, inner| {
@@ -112,39 +108,19 @@ impl Pruner<'_> {
                     self.prune(inner, node.additional.node(), &here);
                     return true;
                 }
-                self.report(&here);
-                false
+                if !preserves {
+                    self.report(&here);
+                }
+                preserves
             }),
             Value::Array(items) => {
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.prune(item, node.items.as_deref(), &Path::Index(path, i));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Keeps unknown fields of this node, but prunes its declared fields.
-    fn preserve(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, path: &Path<'_>) {
-        match value {
-            Value::Object(map) => {
-                for (key, inner) in map.iter_mut() {
-                    if schema_of == SchemaOf::Resource && is_meta(key) {
-                        self.nulls |= inner.is_null();
-                        continue;
+                    let here = Path::Index(path, i);
+                    match node.items.as_deref() {
+                        Some(inner) if preserves => self.declared(item, inner, inner.schema_of(), true, &here),
+                        None if preserves => {}
+                        inner => self.prune(item, inner, &here),
                     }
-                    let here = Path::Field(path, key);
-                    if let Some(field) = node.field(key) {
-                        self.prune(inner, Some(field), &here);
-                    } else if !matches!(node.additional, Additional::Absent) {
-                        self.prune(inner, node.additional.node(), &here);
-                    }
-                }
-            }
-            Value::Array(items) => {
-                let Some(inner) = &node.items else { return };
-                for (i, item) in items.iter_mut().enumerate() {
-                    self.preserve(item, inner, inner.schema_of(), &Path::Index(path, i));
                 }
             }
             _ => {}

@@ -76,22 +76,10 @@ struct IntOrString {
 }
 
 impl StructuralWalk {
-    fn forbid(&mut self, path: &FieldPath, detail: &str) {
-        self.errors.push(FieldError::forbidden(path, detail));
-    }
-
-    fn require(&mut self, path: &FieldPath, detail: impl Into<String>) {
-        self.errors.push(FieldError::required(path, detail));
-    }
-
-    fn invalid(&mut self, path: &FieldPath, value: &str, detail: &str) {
-        self.errors.push(FieldError::invalid(path, &Value::from(value), detail));
-    }
-
     fn node(&mut self, schema: &Value, level: Level, path: &FieldPath) {
         let kind = text(schema, "type");
         if kind == "array" && items(schema).is_none() {
-            self.require(&path.child("items"), "must be specified");
+            self.errors.require(&path.child("items"), "must be specified");
         }
         if let Some(items) = items(schema) {
             self.node(items, Level::Item, &path.child("items"));
@@ -101,7 +89,7 @@ impl StructuralWalk {
             entries(schema, "properties").for_each(|(name, inner)| self.node(inner, Level::Field, &place.key(name)));
         }
         if schema.get("additionalProperties").is_some() && level == Level::Root {
-            self.forbid(&path.child("additionalProperties"), "must not be used at the root");
+            self.errors.forbid(&path.child("additionalProperties"), "must not be used at the root");
         }
         if let Some(inner) = additional(schema) {
             self.node(inner, Level::Field, &path.child("additionalProperties"));
@@ -116,7 +104,7 @@ impl StructuralWalk {
         let preserving = flag(schema, "x-kubernetes-preserve-unknown-fields");
         if embedded && !preserving && !has_properties(schema) {
             let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-            self.require(&path.child("properties"), detail);
+            self.errors.require(&path.child("properties"), detail);
         }
     }
 
@@ -127,7 +115,7 @@ impl StructuralWalk {
         for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
             if flag(schema, key) {
                 let detail = "must be false if x-kubernetes-int-or-string is true";
-                self.errors.push(FieldError::invalid(&path.child(key), &Value::Bool(true), detail));
+                self.errors.invalid(&path.child(key), &Value::Bool(true), detail);
             }
         }
     }
@@ -140,12 +128,12 @@ impl StructuralWalk {
         if embedded && kind != "object" {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
             if kind.is_empty() {
-                self.require(&place(), detail);
+                self.errors.require(&place(), detail);
             } else {
-                self.invalid(&place(), kind, detail);
+                self.errors.invalid(&place(), &Value::from(kind), detail);
             }
         } else if kind.is_empty() && !free {
-            self.require(
+            self.errors.require(
                 &place(),
                 match level {
                     Level::Root => "must not be empty at the root",
@@ -156,10 +144,10 @@ impl StructuralWalk {
         }
         if embedded && schema.get("additionalProperties").is_some() {
             let detail = "must not be used if x-kubernetes-embedded-resource is set";
-            self.forbid(&path.child("additionalProperties"), detail);
+            self.errors.forbid(&path.child("additionalProperties"), detail);
         }
         if level == Level::Root && !kind.is_empty() && kind != "object" {
-            self.invalid(&place(), kind, "must be object at the root");
+            self.errors.invalid(&place(), &Value::from(kind), "must be object at the root");
         }
     }
 
@@ -170,15 +158,15 @@ impl StructuralWalk {
             let kind = text(inner, "type");
             match name {
                 "kind" | "apiVersion" if resource && kind != "string" => {
-                    self.invalid(&place().child("type"), kind, "must be string");
+                    self.errors.invalid(&place().child("type"), &Value::from(kind), "must be string");
                 }
                 "metadata" => {
                     if resource && kind != "object" {
-                        self.invalid(&place().child("type"), kind, "must be object");
+                        self.errors.invalid(&place().child("type"), &Value::from(kind), "must be object");
                     }
                     if level == Level::Root && says_more_than_names(inner) {
                         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-                        self.forbid(&place(), detail);
+                        self.errors.forbid(&place(), detail);
                     }
                 }
                 _ => {}
@@ -195,7 +183,7 @@ impl StructuralWalk {
             && let Err(error) = Regex::new(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
-            self.invalid(&path.child("pattern"), pattern, &detail);
+            self.errors.invalid(&path.child("pattern"), &Value::from(pattern), &detail);
         }
     }
 
@@ -251,12 +239,12 @@ impl StructuralWalk {
         ];
         for (key, broken, detail) in rules {
             if broken {
-                self.forbid(&path.child(key), detail);
+                self.errors.forbid(&path.child(key), detail);
             }
         }
         if schema.get("properties").is_some_and(|p| p.get("metadata").is_some()) {
             let place = path.child("properties").key("metadata");
-            self.forbid(&place, "must not be specified in a nested context");
+            self.errors.forbid(&place, "must not be specified in a nested context");
         }
     }
 
@@ -282,7 +270,7 @@ impl StructuralWalk {
     /// Everything that a branch names at `from_at` must be declared in `skeleton`, the schema at `at` outside of junctors.
     fn completeness(&mut self, from: &Value, skeleton: Option<&Value>, at: &FieldPath, from_at: &FieldPath) {
         let Some(skeleton) = skeleton else {
-            return self.require(at, format!("because it is defined in {from_at}"));
+            return self.errors.require(at, format!("because it is defined in {from_at}"));
         };
         self.completeness_of_branches(from, Some(skeleton), at, from_at);
         if let Some(inner) = items(from) {

@@ -9,7 +9,7 @@ use base::deadline;
 use base::request::User;
 use cel::{Authorization, Check, Decision, LazyValue, Val};
 use machinery::Text;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::Attributes;
 use crate::authorization;
@@ -40,19 +40,15 @@ impl<'a> ExpressionAuthorizer<'a> {
         ExpressionAuthorizer { authorizer, user: attributes.user, decisions: Mutex::default() }
     }
 
-    fn decisions(&self) -> MutexGuard<'_, DecisionCache> {
-        self.decisions.lock()
-    }
-
     /// Repeats an evaluation until all decisions that it needs are known, and returns its result.
     pub async fn evaluate<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
         loop {
             let result = deadline::long(&mut evaluate).await;
-            let Some(check) = self.decisions().unknown.take() else { return result };
+            let Some(check) = self.decisions.lock().unknown.take() else { return result };
             let subject = self.subject(&check);
             let decision =
                 self.authorizer.decide(subject.as_ref().unwrap_or(self.user), &access_attributes(&check)).await;
-            self.decisions().known.push((check, decision_of(&decision)));
+            self.decisions.lock().known.push((check, decision_of(&decision)));
         }
     }
 
@@ -121,7 +117,7 @@ impl cel::Authorizer for ExpressionAuthorizer<'_> {
         {
             return decision_of(&decision);
         }
-        let mut decisions = self.decisions();
+        let mut decisions = self.decisions.lock();
         if let Some((_, decision)) = decisions.known.iter().find(|(known, _)| known == check) {
             return decision.clone();
         }

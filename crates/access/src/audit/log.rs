@@ -55,11 +55,20 @@ struct LogQueue {
     receiver: Mutex<Option<mpsc::Receiver<LogEntry>>>,
 }
 
+/// The file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {source}", path = .path.display())]
+pub struct OpenLogError {
+    path: PathBuf,
+    source: io::Error,
+}
+
 impl Log {
-    pub fn open(options: LogOptions) -> Result<Log, String> {
+    pub fn open(options: LogOptions) -> Result<Log, OpenLogError> {
         let queue = (options.mode == LogMode::Batch).then(|| mpsc::channel(limits::AUDIT_BUFFER_EVENTS));
-        let failed = |error: io::Error| format!("cannot write {}: {error}", options.path.display());
-        let file = Arc::new(Mutex::new(Rotating::open(options.clone()).map_err(failed)?));
+        let path = options.path.clone();
+        let file = Rotating::open(options).map_err(|source| OpenLogError { path, source })?;
+        let file = Arc::new(Mutex::new(file));
         let queue = queue.map(|(sender, receiver)| LogQueue { sender, receiver: Mutex::new(Some(receiver)) });
         Ok(Log { file, queue })
     }

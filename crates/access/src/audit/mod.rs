@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 pub use event::{AuditedRequest, Layer, Level};
 use event::{Record, Stage};
-pub use log::{LogMode, LogOptions};
+pub use log::{LogMode, LogOptions, OpenLogError};
 pub use policy::{AuditDecision, AuditPolicy};
 pub use webhook::BatchOptions;
 
@@ -53,8 +53,8 @@ impl Audit {
         }
     }
 
-    /// Adds the log backend. Fails with a one-line message.
-    pub fn log(&mut self, options: LogOptions) -> Result<(), String> {
+    /// Adds the log backend.
+    pub fn log(&mut self, options: LogOptions) -> Result<(), OpenLogError> {
         self.sinks.push(Sink::Log(log::Log::open(options)?));
         Ok(())
     }

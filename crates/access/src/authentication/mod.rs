@@ -117,7 +117,7 @@ impl Authentication {
             for issuer in self.issuers.load_full().iter() {
                 match Box::pin(issuer.authenticate(token)).await {
                     Some(Ok(user)) => return Ok(identity(user)),
-                    Some(Err(why)) => refusals.push(why),
+                    Some(Err(error)) => refusals.push(error.to_string()),
                     None => {}
                 }
             }
@@ -127,7 +127,7 @@ impl Authentication {
             match Box::pin(reviewer.review(token, wanted)).await {
                 Ok(Some(identity)) => return Ok(identity),
                 Ok(None) => {}
-                Err(why) => refusals.push(why),
+                Err(error) => refusals.push(error.to_string()),
             }
         }
         Err(machinery::status::aggregate(&refusals))

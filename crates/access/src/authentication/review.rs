@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::request::User;
-use base::webhook::{Remote, ResponseCache};
+use base::webhook::{CallError, Remote, ResponseCache};
 use machinery::{Text, Value, json};
 
 use super::{CredentialWarnings, Identity};
@@ -35,6 +35,16 @@ impl ReviewVersion {
     }
 }
 
+/// Why a webhook does not authenticate a token.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The webhook says why.
+    #[error("{0}")]
+    Refused(String),
+}
+
 /// Authenticates tokens by a webhook, with a cache of its responses, including rejections.
 #[derive(Debug)]
 pub struct TokenReviewer {
@@ -48,8 +58,8 @@ impl TokenReviewer {
         TokenReviewer { remote, version, cache: ResponseCache::new(move |_| ttl) }
     }
 
-    /// Authenticates a token for one of `audiences`. `None` if the webhook does not know it. Fails with a one-line message.
-    pub async fn review(&self, token: &str, audiences: &[Text]) -> Result<Option<Identity>, String> {
+    /// Authenticates a token for one of `audiences`. `None` if the webhook does not know it.
+    pub async fn review(&self, token: &str, audiences: &[Text]) -> Result<Option<Identity>, ReviewError> {
         let list: Value = audiences.iter().map(Value::from).collect();
         let spec = json!({"token": token, "audiences": list});
         // the cache key is a digest, so that tokens do not stay in memory
@@ -68,11 +78,11 @@ impl TokenReviewer {
         Ok(found)
     }
 
-    fn identity(&self, status: &Value, audiences: &[Text]) -> Result<Option<Identity>, String> {
+    fn identity(&self, status: &Value, audiences: &[Text]) -> Result<Option<Identity>, ReviewError> {
         if status.get("authenticated") != Some(&Value::Bool(true)) {
             return match status.str_at(&["error"]) {
                 "" => Ok(None),
-                why => Err(why.to_owned()),
+                why => Err(ReviewError::Refused(why.to_owned())),
             };
         }
         let given = status.items_at(&["audiences"]);

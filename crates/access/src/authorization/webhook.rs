@@ -100,8 +100,9 @@ impl AccessReviewer {
                 }
                 decision
             }
-            Err(why) => {
+            Err(error) => {
                 static FAILURES: Notices = Notices::new();
+                let why = error.to_string();
                 if let Some(more) = FAILURES.due("") {
                     tracing::warn!(why, more, "the call of the authorization webhook failed");
                 }

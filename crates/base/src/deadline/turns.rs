@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -90,17 +90,13 @@ impl Turns {
         Turns { shared, own, state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     /// Waits for a turn. The request leaves the queue when the future is dropped.
     async fn take(self: &Arc<Turns>, user: &str, deadline: Option<Instant>) -> Turn {
         let (sender, mut receiver) = oneshot::channel();
-        self.lock().enqueue(user, WaitingRequest { deadline, turn: sender });
+        self.state.lock().enqueue(user, WaitingRequest { deadline, turn: sender });
         self.grant();
         loop {
-            let next_deadline = self.lock().running.iter().filter_map(|running| running.deadline).min();
+            let next_deadline = self.state.lock().running.iter().filter_map(|running| running.deadline).min();
             let expired = async {
                 match next_deadline {
                     Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -120,14 +116,14 @@ impl Turns {
     }
 
     fn leave(self: &Arc<Turns>, is_over: impl Fn(&Running) -> bool) {
-        self.lock().running.retain(|running| !is_over(running));
+        self.state.lock().running.retain(|running| !is_over(running));
         self.grant();
     }
 
     /// Gives free turns to requests that wait.
     fn grant(self: &Arc<Turns>) {
         loop {
-            let Some((id, request)) = self.lock().next(self.shared, self.own) else { return };
+            let Some((id, request)) = self.state.lock().next(self.shared, self.own) else { return };
             // a turn whose request has been dropped is free again
             drop(request.turn.send(Turn { id, turns: self.clone() }));
         }
@@ -214,7 +210,7 @@ mod tests {
         drop(taken(&turns, "cat", None).unwrap());
         drop(held);
         assert!(taken(&turns, "ann", None).is_some());
-        let state = turns.lock();
+        let state = turns.state.lock();
         assert!(state.running.is_empty() && state.waiting.is_empty(), "dropped requests leave the queue");
     }
 

@@ -286,6 +286,10 @@ fn read_errors(why: String) -> FieldError {
     FieldError::invalid(&FieldPath::new(IGNORE_READ_ERRORS), &Value::Bool(true), why)
 }
 
+fn valid((options, errors): (DeleteOptions, Vec<FieldError>)) -> Result<DeleteOptions, Status> {
+    if errors.is_empty() { Ok(options) } else { Err(invalid_options("DeleteOptions", &errors)) }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     pub dry_run: bool,
@@ -305,22 +309,21 @@ impl DeleteOptions {
     pub fn from_query(query: &Query, gates: &FeatureGates) -> Result<DeleteOptions, Status> {
         let text = |key: &str| query.get(key).filter(|v| !v.is_empty()).map(Text::from);
         let grace = query.get("gracePeriodSeconds").map(parse_int).transpose()?;
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
         let options = DeleteOptions {
             grace_period_seconds: grace,
-            uid: text("uid"),
-            resource_version: text("resourceVersion"),
+            has_preconditions: uid.is_some() || resource_version.is_some(),
+            uid,
+            resource_version,
             orphan_dependents: query.has("orphanDependents").then(|| query.flag("orphanDependents")),
             propagation_policy: query.get("propagationPolicy").map(Text::from),
             dry_run: false,
             ignore_read_errors: query.has(IGNORE_READ_ERRORS)
                 && query.flag(IGNORE_READ_ERRORS)
                 && gates.has(Feature::UnsafeDeletion),
-            has_preconditions: ["uid", "resourceVersion"]
-                .iter()
-                .any(|name| query.get(name).is_some_and(|v| !v.is_empty())),
         };
         let dry_run: Vec<&str> = query.all("dryRun").collect();
-        options.validated(&dry_run)
+        valid(options.checked(&dry_run))
     }
 
     /// The options of a body with this text, before validation.
@@ -332,8 +335,7 @@ impl DeleteOptions {
 
     /// The options of a body that [`Self::read`] has decoded.
     pub fn of(given: &Value, gates: &FeatureGates) -> Result<DeleteOptions, Status> {
-        let (options, errors) = DeleteOptions::unvalidated(given, gates);
-        if errors.is_empty() { Ok(options) } else { Err(invalid_options("DeleteOptions", &errors)) }
+        valid(DeleteOptions::unvalidated(given, gates))
     }
 
     /// As [`Self::of`], with the errors of the options: an eviction acts before kube-apiserver validates them.
@@ -352,11 +354,6 @@ impl DeleteOptions {
         let dry_run = given.items_at(&["dryRun"]);
         let dry_run: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
         options.checked(&dry_run)
-    }
-
-    fn validated(self, dry_run: &[&str]) -> Result<DeleteOptions, Status> {
-        let (options, errors) = self.checked(dry_run);
-        if errors.is_empty() { Ok(options) } else { Err(invalid_options("DeleteOptions", &errors)) }
     }
 
     fn checked(mut self, dry_run: &[&str]) -> (DeleteOptions, Vec<FieldError>) {

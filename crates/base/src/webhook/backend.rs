@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::connect::{Connection, Connector};
+use super::error::{TlsError, TransportError};
 use super::remote::Identity;
 use super::service::Unresolved;
 use super::{Address, Client, bundle, connect};
@@ -24,8 +25,8 @@ pub struct Backend {
     pub port: u16,
     /// The name for which the server's certificate must be valid.
     host: String,
-    tls: Result<TlsConnector, String>,
-    unverified: Result<TlsConnector, String>,
+    tls: Result<TlsConnector, TlsError>,
+    unverified: Result<TlsConnector, TlsError>,
     /// Pooled connections; some still carry a request.
     idle: Mutex<Vec<(Address, Connection<StreamedBody>)>>,
 }
@@ -80,13 +81,13 @@ impl Client {
     }
 
     /// Sends a request and returns when the headers of the response have arrived; bodies are streamed, and a response 101
-    /// can be upgraded. The error is one line, in Go's wording.
+    /// can be upgraded.
     pub async fn forward<B>(
         &self,
         backend: &Backend,
         address: &Address,
         request: Request<B>,
-    ) -> Result<Response<Incoming>, String>
+    ) -> Result<Response<Incoming>, TransportError>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
@@ -105,7 +106,7 @@ impl Client {
                     return Ok(response);
                 }
                 // tries another connection, as Go's client does for safe methods
-                Err(error) if error.closed || error.unsent.is_some() => {}
+                Err(error) if error.unsent.is_some() || matches!(error.why, TransportError::Closed(_)) => {}
                 Err(error) => return Err(error.why),
             }
         }
@@ -116,15 +117,12 @@ impl Client {
     }
 
     /// As [`Client::forward`], without verifying the server's certificate, on a connection of its own.
-    pub async fn forward_unverified<B>(
+    pub async fn forward_unverified(
         &self,
         backend: &Backend,
         address: &Address,
-        request: Request<B>,
-    ) -> Result<Response<Incoming>, String>
-    where
-        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
-    {
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Response<Incoming>, TransportError> {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         once(self.connector()?, &backend.unverified, backend, address, request).await
     }
@@ -133,11 +131,11 @@ impl Client {
 /// Sends a request on a connection that carries no other.
 async fn once(
     connector: Connector,
-    tls: &Result<TlsConnector, String>,
+    tls: &Result<TlsConnector, TlsError>,
     backend: &Backend,
     address: &Address,
     request: Request<StreamedBody>,
-) -> Result<Response<Incoming>, String> {
+) -> Result<Response<Incoming>, TransportError> {
     let mut connection = connector.open(tls, &backend.host, address).await?;
     connection.send(request).await.map_err(|error| error.why)
 }

@@ -1,11 +1,12 @@
 //! Outgoing calls: admission and conversion webhooks, by URL or Service, and servers configured by flags.
 //!
-//! Invariants: a call returns a response, or an error of one line in kube-apiserver's wording, within its timeout. Idle
+//! Invariants: a call returns a response or an error within its timeout. The text of an error is one line. Idle
 //! connections are kept until the configuration that refers to them is removed.
 
 mod backend;
 mod connect;
 mod egress;
+mod error;
 mod remote;
 mod response_cache;
 mod service;
@@ -27,10 +28,11 @@ use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
-use crate::{limits, task, wording};
+use crate::{limits, task};
 pub use backend::Backend;
 use connect::{Connection, Connector, SendError};
 pub use egress::Egress;
+pub use error::{CallError, ResponseError, SettingsError, TlsError, TransportError};
 pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
 pub use service::{Address, Services, Unresolved};
@@ -50,7 +52,7 @@ pub struct Endpoint {
     service: Option<(Text, Text)>,
     /// The header Authorization; empty for none.
     authorization: String,
-    tls: Result<tokio_rustls::TlsConnector, String>,
+    tls: Result<tokio_rustls::TlsConnector, TlsError>,
     idle: Mutex<Vec<WebhookConnection>>,
 }
 
@@ -99,7 +101,7 @@ impl Endpoint {
         let shown = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let authority = if port == 443 { shown } else { format!("{shown}:{port}") };
         let tls = match invalid_port {
-            Some(port) => Err(format!("dial tcp: address {port}: invalid port")),
+            Some(port) => Err(TlsError::Port(port)),
             None => bundle(config).and_then(|bundle| connect::tls(bundle, None)),
         };
         let (idle, authorization) = (Mutex::default(), String::new());
@@ -121,12 +123,12 @@ fn clean(path: &str) -> String {
 }
 
 /// The certificates of `caBundle`; `None` for the system's.
-fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
+fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = config.str_at(&["caBundle"]);
     let pem = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
     let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
     if found.is_empty() && !pem.trim_ascii().is_empty() {
-        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
+        return Err(TlsError::NoCertificate);
     }
     Ok(found)
 }
@@ -152,9 +154,9 @@ impl Client {
         Client { connector: Some(Connector::network()), services, endpoints: Mutex::default() }
     }
 
-    /// The right to open connections. Fails with a one-line message.
-    fn connector(&self) -> Result<Connector, String> {
-        self.connector.ok_or_else(|| "nothing is called without a server".to_owned())
+    /// The right to open connections.
+    fn connector(&self) -> Result<Connector, TransportError> {
+        self.connector.ok_or(TransportError::NoNetwork)
     }
 
     pub fn endpoint(&self, config: &Value) -> Arc<Endpoint> {
@@ -169,40 +171,25 @@ impl Client {
         endpoint
     }
 
-    /// Posts JSON and returns the body of a successful response. The error is one line, in the wording of Go's client.
+    /// Posts JSON and returns the body of a successful response.
     pub async fn post(&self, endpoint: &Endpoint, timeout: Duration, body: Bytes) -> Result<Value, CallError> {
         let query = endpoint.query(timeout);
-        let unavailable = |why: String| CallError { why, code: 503 };
-        let transport = |why: String| unavailable(format!("Post \"{}{query}\": {why}", endpoint.url));
+        let failed = |source| CallError::Transport { verb: "Post", url: format!("{}{query}", endpoint.url), source };
         let address = self.services.address(endpoint);
         let call = async {
             let connector = self.connector()?;
             endpoint.exchange(connector, &address?, &format!("{}{query}", endpoint.path), Some(body)).await
         };
-        let response = within(timeout, call).await.map_err(transport)?;
-        json_of(&response).map_err(|why| match succeeded(&response) {
-            Ok(()) => unavailable(why),
-            Err(_) => CallError { why, code: response.status },
-        })
-    }
-}
-
-/// Why a call failed, and the code for metrics: that of the response, if there was one.
-pub struct CallError {
-    pub why: String,
-    pub code: u16,
-}
-
-impl CallError {
-    /// Prefixes the error with its context.
-    pub fn with(self, what: &str) -> CallError {
-        CallError { why: format!("{what}: {}", self.why), ..self }
+        Ok(json_of(&within(timeout, call).await.map_err(failed)?)?)
     }
 }
 
 /// Runs a call with a time limit.
-async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    tokio::time::timeout(timeout, call).await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+async fn within<T>(
+    timeout: Duration,
+    call: impl Future<Output = Result<T, TransportError>>,
+) -> Result<T, TransportError> {
+    tokio::time::timeout(timeout, call).await.unwrap_or(Err(TransportError::Late))
 }
 
 impl Endpoint {
@@ -213,7 +200,7 @@ impl Endpoint {
         address: &Address,
         target: &str,
         body: Option<Bytes>,
-    ) -> Result<CallResponse, String> {
+    ) -> Result<CallResponse, TransportError> {
         let mut request = self.request(target, body)?;
         while let Some(mut connection) = self.take_idle() {
             if !connection.is_alive().await {
@@ -232,7 +219,7 @@ impl Endpoint {
     }
 
     /// The request for a target, with this endpoint's credentials and the trace of the running task.
-    fn request(&self, target: &str, body: Option<Bytes>) -> Result<http::Request<Full<Bytes>>, String> {
+    fn request(&self, target: &str, body: Option<Bytes>) -> Result<http::Request<Full<Bytes>>, http::Error> {
         let mut request = http::Request::builder()
             .method(if body.is_some() { http::Method::POST } else { http::Method::GET })
             .uri(target)
@@ -247,7 +234,7 @@ impl Endpoint {
         if !self.authorization.is_empty() {
             request = request.header(AUTHORIZATION, &self.authorization);
         }
-        request.body(Full::new(body.unwrap_or_default())).map_err(|error| error.to_string())
+        request.body(Full::new(body.unwrap_or_default()))
     }
 
     /// Reads the body of a response and keeps the connection for the next request.
@@ -255,12 +242,12 @@ impl Endpoint {
         &self,
         connection: WebhookConnection,
         response: Response<Incoming>,
-    ) -> Result<CallResponse, String> {
+    ) -> Result<CallResponse, TransportError> {
         let status = response.status().as_u16();
         let media = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media = media.unwrap_or_default().to_owned();
         let body = Limited::new(response.into_body(), limits::WEBHOOK_RESPONSE_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        let body = body.map_err(TransportError::Body)?.to_bytes();
         self.keep(connection);
         Ok(CallResponse { status, media, body })
     }
@@ -291,27 +278,23 @@ struct CallResponse {
     body: Bytes,
 }
 
-/// The JSON of a successful response, or the error that Go's client reports.
-fn json_of(response: &CallResponse) -> Result<Value, String> {
+/// The JSON of a successful response.
+fn json_of(response: &CallResponse) -> Result<Value, ResponseError> {
     succeeded(response)?;
     let CallResponse { status, media, body } = response;
     if body.is_empty() {
         // what the client has asked for, if the server does not say what it sends
         let media = if media.is_empty() { "application/json" } else { media };
-        return Err(format!("0-length response with status code: {status} and content type: {media}"));
+        return Err(ResponseError::Empty { status: *status, media: media.to_owned() });
     }
     if body.len() > limits::WEBHOOK_INLINE_BYTES_MAX { task::blocking(|| decoded(body)) } else { decoded(body) }
 }
 
-fn decoded(body: &[u8]) -> Result<Value, String> {
-    let value = match machinery::value::decode(body) {
-        Ok(value) => value,
-        Err(error) => yaml_of(body)
-            .ok_or_else(|| format!("couldn't get version/kind; json parse error: {}", wording::json_error(&error)))?,
-    };
-    match value {
-        Value::Object(_) | Value::Null => Ok(value),
-        other => Err(wording::not_an_object(other.json_type())),
+fn decoded(body: &[u8]) -> Result<Value, ResponseError> {
+    let decoded = machinery::value::decode(body);
+    match decoded.or_else(|error| yaml_of(body).ok_or(ResponseError::NotJson(error)))? {
+        value @ (Value::Object(_) | Value::Null) => Ok(value),
+        other => Err(ResponseError::NotAnObject(other.json_type())),
     }
 }
 
@@ -324,47 +307,15 @@ fn yaml_of(body: &[u8]) -> Option<Value> {
 }
 
 /// An error unless the response is a success.
-fn succeeded(CallResponse { status, media, body }: &CallResponse) -> Result<(), String> {
+fn succeeded(CallResponse { status, media, body }: &CallResponse) -> Result<(), ResponseError> {
     let status = *status;
     if (200..=206).contains(&status) {
         return Ok(());
     }
     let failure = machinery::value::decode(body).ok().filter(|value| value.str_at(&["kind"]) == "Status");
     let message = failure.map(|value| value.str_at(&["message"]).to_owned()).filter(|text| !text.is_empty());
-    Err(message.unwrap_or_else(|| generic_message(status, media, body)))
-}
-
-fn generic_message(status: u16, media: &str, body: &[u8]) -> String {
-    let known = match status {
-        400 => "the server rejected our request for an unknown reason",
-        401 => "the server has asked for the client to provide credentials",
-        403 => "the server does not allow access to the requested resource",
-        404 => "the server could not find the requested resource",
-        405 => "the server does not allow this method on the requested resource",
-        406 => "the server was unable to respond with a content type that the client supports",
-        409 => "the server reported a conflict",
-        413 => "the server could not handle the request because it was too large",
-        415 => "the body of the request was in an unknown format - accepted media types include: application/json",
-        422 => "the server rejected our request due to an error in our request",
-        429 => "the server has received too many requests and has asked us to try again later",
-        503 => "the server is currently unable to handle the request",
-        504 => {
-            "the server was unable to return a response in the time allotted, but may still be processing the request"
-        }
-        500..=599 => {
-            let text = String::from_utf8_lossy(body);
-            // Go's client shows texts only
-            let is_text = media.is_empty() || media.trim_start().to_ascii_lowercase().starts_with("text/");
-            let shown: String = match text.trim() {
-                text if is_text => text.chars().take(limits::WEBHOOK_ERROR_RUNES_MAX).collect(),
-                _ => "unknown".to_owned(),
-            };
-            let shown = machinery::value::quote(&shown);
-            return format!("an error on the server ({shown}) has prevented the request from succeeding");
-        }
-        _ => return format!("the server responded with the status code {status} but did not return more information"),
-    };
-    known.to_owned()
+    let message = message.unwrap_or_else(|| error::failure_text(status, media, body));
+    Err(ResponseError::Failure { status, message })
 }
 
 /// Drives a connection in a task of its own.
@@ -412,7 +363,7 @@ mod tests {
         }
         let beyond = Endpoint::parse(&json!({"url": "https://a.io:65536/x"}));
         assert_eq!(beyond.url, "https://a.io:65536/x");
-        assert_eq!(beyond.tls.err().as_deref(), Some("dial tcp: address 65536: invalid port"));
+        assert_eq!(beyond.tls.err().unwrap().to_string(), "dial tcp: address 65536: invalid port");
     }
 
     #[test]
@@ -425,7 +376,8 @@ mod tests {
             (503, "", "the server is currently unable to handle the request"),
         ];
         let of_media = |status: u16, media: &str, body: &str| {
-            json_of(&CallResponse { status, media: media.to_owned(), body: Bytes::copy_from_slice(body.as_bytes()) })
+            let body = Bytes::copy_from_slice(body.as_bytes());
+            json_of(&CallResponse { status, media: media.to_owned(), body }).map_err(|error| error.to_string())
         };
         let of = |status: u16, body: &str| of_media(status, "text/plain; charset=utf-8", body);
         for (status, body, want) in cases {

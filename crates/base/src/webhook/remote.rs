@@ -8,6 +8,7 @@ use machinery::{Value, json};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::error::{CallError, SettingsError};
 use super::{Address, Connector, Egress, Endpoint, connect, decoded, succeeded, within};
 use crate::limits;
 
@@ -32,14 +33,9 @@ pub struct Remote {
     timeout: Duration,
 }
 
-/// The error of a call: one line, and whether a retry may succeed.
-struct Failed {
-    is_retryable: bool,
-    why: String,
-}
-
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| error.to_string())
+fn certificates(pem: &[u8], what: &'static str) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>();
+    found.map_err(|source| SettingsError::Pem { what, source })
 }
 
 /// A client certificate and its key.
@@ -50,11 +46,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads PEM. Fails with a one-line message.
-    pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Identity, String> {
-        let chain = certificates(certificate).map_err(|why| format!("the client certificate: {why}"))?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the client key: {error}"))?;
-        Ok(Identity { chain, key })
+    /// Reads PEM.
+    pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Identity, SettingsError> {
+        let chain = certificates(certificate, "the client certificate")?;
+        let key = PrivateKeyDer::from_pem_slice(key);
+        Ok(Identity { chain, key: key.map_err(|source| SettingsError::Pem { what: "the client key", source })? })
     }
 
     pub(super) fn shown(&self) -> connect::ClientIdentity {
@@ -63,18 +59,17 @@ impl Identity {
 }
 
 impl Remote {
-    /// Creates a client; it does not connect yet. Returns an error of one line if the configuration is invalid.
-    pub fn new(outside: &RemoteEndpoint) -> Result<Remote, String> {
+    /// Creates a client; it does not connect yet.
+    pub fn new(outside: &RemoteEndpoint) -> Result<Remote, SettingsError> {
         if !outside.url.starts_with("https://") {
-            return Err(format!("the server {:?} is not an https:// URL", outside.url));
+            return Err(SettingsError::NotHttps(outside.url.clone()));
         }
         let mut endpoint = Endpoint::parse(&json!({"url": (outside.url.clone())}));
         let shown = match outside.certificate.is_empty() {
             true => None,
             false => Some(Identity::parse(&outside.certificate, &outside.key)?.shown()),
         };
-        let roots = certificates(&outside.roots).map_err(|why| format!("the certificate authority: {why}"))?;
-        endpoint.tls = Ok(connect::tls(roots, shown)?);
+        endpoint.tls = Ok(connect::tls(certificates(&outside.roots, "the certificate authority")?, shown)?);
         if !outside.token.is_empty() {
             endpoint.authorization = format!("Bearer {}", outside.token);
         }
@@ -87,47 +82,46 @@ impl Remote {
         Remote { timeout, ..self }
     }
 
-    /// Requests the JSON at the URL. Fails with a one-line message.
-    pub async fn get(&self) -> Result<Value, String> {
-        decoded(&self.call(None).await.map_err(|failed| failed.why)?)
+    /// Requests the JSON at the URL.
+    pub async fn get(&self) -> Result<Value, CallError> {
+        Ok(decoded(&self.call(None).await?)?)
     }
 
     /// Posts JSON and returns the JSON of a successful response. Retries with backoff after connection errors, timeouts, 429
-    /// and 5xx. Fails with a one-line message.
-    pub async fn post(&self, body: &Value) -> Result<Value, String> {
-        decoded(&self.deliver(body).await?)
+    /// and 5xx.
+    pub async fn post(&self, body: &Value) -> Result<Value, CallError> {
+        Ok(decoded(&self.deliver(body).await?)?)
     }
 
     /// Posts JSON to a server whose response body is not used.
-    pub async fn deliver(&self, body: &Value) -> Result<Bytes, String> {
+    pub async fn deliver(&self, body: &Value) -> Result<Bytes, CallError> {
         let body = Bytes::from(body.to_json());
         let mut pause = limits::REMOTE_PAUSE;
         for _ in 1..limits::REMOTE_TRIES {
             match self.call(Some(body.clone())).await {
-                Err(failed) if failed.is_retryable => tracing::debug!(why = failed.why, "a call is tried again"),
-                outcome => return outcome.map_err(|failed| failed.why),
+                Err(error) if error.code() == 429 || error.code() >= 500 => {
+                    tracing::debug!(why = error.to_string(), "a call is tried again");
+                }
+                outcome => return outcome,
             }
             tokio::time::sleep(pause).await;
             pause = pause * 3 / 2;
         }
-        self.call(Some(body)).await.map_err(|failed| failed.why)
+        self.call(Some(body)).await
     }
 
-    async fn call(&self, body: Option<Bytes>) -> Result<Bytes, Failed> {
+    async fn call(&self, body: Option<Bytes>) -> Result<Bytes, CallError> {
         let (verb, query) = match body.is_some() {
             true => ("Post", self.endpoint.query(self.timeout)),
             false => ("Get", String::new()),
         };
         let target = format!("{}{query}", self.endpoint.path);
-        let outcome =
-            within(self.timeout, self.endpoint.exchange(Connector::network(), &self.address, &target, body)).await;
-        let failed =
-            |why| Failed { is_retryable: true, why: format!("{verb} \"{}{query}\": {why}", self.endpoint.url) };
-        let response = outcome.map_err(failed)?;
-        match succeeded(&response) {
-            Ok(()) => Ok(response.body),
-            Err(why) => Err(Failed { is_retryable: response.status == 429 || response.status >= 500, why }),
-        }
+        let exchange = self.endpoint.exchange(Connector::network(), &self.address, &target, body);
+        let url = || format!("{}{query}", self.endpoint.url);
+        let failed = |source| CallError::Transport { verb, url: url(), source };
+        let response = within(self.timeout, exchange).await.map_err(failed)?;
+        succeeded(&response)?;
+        Ok(response.body)
     }
 }
 
@@ -137,7 +131,7 @@ mod tests {
 
     #[test]
     fn invalid_webhook_configurations_are_refused_at_start() {
-        let of = |outside: RemoteEndpoint| Remote::new(&outside).map(|_| ()).unwrap_err();
+        let of = |outside: RemoteEndpoint| Remote::new(&outside).map(|_| ()).unwrap_err().to_string();
         let url = "https://a.io/x".to_owned();
         assert_eq!(
             of(RemoteEndpoint { url: "http://a.io".into(), ..RemoteEndpoint::default() }),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use machinery::Value;
 
-use super::Endpoint;
 use super::egress::Egress;
+use super::{Endpoint, TransportError};
 
 /// Host and port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,12 +68,13 @@ impl Services {
         Services { egress, ..self }
     }
 
-    /// The address to connect to. The error has the wording of upstream's resolver.
-    pub(super) fn address(&self, endpoint: &Endpoint) -> Result<Address, String> {
+    /// The address to connect to.
+    pub(super) fn address(&self, endpoint: &Endpoint) -> Result<Address, TransportError> {
         let Some((namespace, name)) = &endpoint.service else {
             return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port, egress: self.egress.clone() });
         };
-        self.locate(namespace, name, endpoint.port).map_err(|why| why.failure(name, endpoint.port))
+        let port = endpoint.port;
+        self.locate(namespace, name, port).map_err(|why| TransportError::Service { name: name.clone(), port, why })
     }
 
     pub(super) fn locate(&self, namespace: &str, name: &str, port: u16) -> Result<Address, Unresolved> {
@@ -97,7 +98,8 @@ pub enum Unresolved {
 }
 
 impl Unresolved {
-    fn failure(self, name: &str, port: u16) -> String {
+    /// The words of upstream's resolver.
+    pub(super) fn text(self, name: &str, port: u16) -> String {
         match self {
             Unresolved::NotFound => format!("service \"{name}\" not found"),
             Unresolved::NoPort => format!("no service port {port} found for service \"{name}\""),
@@ -151,6 +153,7 @@ mod tests {
         for (name, port, want) in cases {
             let endpoint = Endpoint::parse(&json!({"service": {"namespace": "n", "name": (name), "port": (port)}}));
             let found = services.address(&endpoint).map(|at| format!("{}:{}", at.host, at.port));
+            let found = found.map_err(|error| error.to_string());
             assert_eq!(found, want.map(str::to_owned).map_err(str::to_owned), "{name}:{port}");
         }
         assert!(Address::parse("has_empty_namespace").is_err());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
@@ -19,10 +19,10 @@ pub struct Trust {
 }
 
 impl Trust {
-    pub fn new(roots: Arc<RootCertStore>, bundle: Vec<CertificateDer<'static>>) -> Result<Trust, String> {
+    pub fn new(roots: Arc<RootCertStore>, bundle: Vec<CertificateDer<'static>>) -> Result<Trust, VerifierBuilderError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let authorities = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
-        Ok(Trust { authorities: Some(authorities.map_err(|error| error.to_string())?), bundle, ..Trust::any() })
+        let authorities = WebPkiServerVerifier::builder_with_provider(roots, provider).build()?;
+        Ok(Trust { authorities: Some(authorities), bundle, ..Trust::any() })
     }
 
     /// Accepts every certificate.

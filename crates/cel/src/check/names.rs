@@ -92,39 +92,27 @@ impl Checker<'_> {
             Some(inner) => (inner.clone(), true),
             None => (operand_type, false),
         };
-        let result = match &target {
-            Type::Map(pair) => pair.1.clone(),
-            Type::Made(name) => match Type::made(name).and_then(|of| of(field)) {
-                Some(t) => t,
-                None => {
-                    self.issue(id, format!("undefined field '{field}'"));
-                    Type::Error
-                }
-            },
-            Type::Object(object) => match object.selected(field).and_then(|f| f.decl.exposed.clone()) {
-                Some(t) => t,
-                None => {
-                    self.issue(id, format!("undefined field '{field}'"));
-                    Type::Error
-                }
-            },
-            Type::Named(name) => {
-                let _ = name;
-                self.issue(id, format!("undefined field '{field}'"));
-                Type::Error
-            }
+        let known = match &target {
+            Type::Map(pair) => Some(pair.1.clone()),
+            Type::Made(name) => Type::made(name).and_then(|of| of(field)),
+            Type::Object(object) => object.selected(field).and_then(|f| f.decl.exposed.clone()),
+            Type::Named(_) => None,
             Type::Param(_) => {
                 self.solver.assignable(&Type::Dyn, &target);
-                Type::Dyn
+                Some(Type::Dyn)
             }
             other => {
                 if !other.is_dyn_or_error() {
                     let message = format!("type '{}' does not support field selection", self.show(other));
                     self.issue(id, message);
                 }
-                Type::Dyn
+                Some(Type::Dyn)
             }
         };
+        let result = known.unwrap_or_else(|| {
+            self.issue(id, format!("undefined field '{field}'"));
+            Type::Error
+        });
         (result, of_optional)
     }
 

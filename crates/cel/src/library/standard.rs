@@ -1,9 +1,8 @@
 //! Operators and conversions of the language.
 
-use crate::decl::types::Type;
 use crate::decl::{Decl, DeclKind, ListKind};
 use crate::value::{Error, List, Map, Opaque, Result, Timestamp, Val, compare, equal, time};
-use machinery::value::shortest::{decimal, scientific};
+use machinery::value::shortest::{float, float_below};
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -180,16 +179,11 @@ pub fn to_int<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Val::Uint(u) => i64::try_from(*u).map_err(|_| overflow())?,
         Val::Double(d) if whole(*d, i64::MIN as f64, i64::MAX as f64) => *d as i64,
         Val::Double(_) => return Err(overflow()),
-        Val::String(s) => go_int(s).ok_or_else(|| conversion(value, "int"))?,
+        Val::String(s) => s.parse().map_err(|_| conversion(value, "int"))?,
         Val::Duration(d) => *d,
         Val::Timestamp(t) => t.seconds,
         other => return Err(conversion(other, "int")),
     }))
-}
-
-/// Parses as `strconv.ParseInt`: an optional sign and digits.
-fn go_int(text: &str) -> Option<i64> {
-    text.parse().ok()
 }
 
 pub fn to_uint<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -302,7 +296,7 @@ pub fn to_string<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         Val::Bool(b) => Val::borrowed(if *b { "true" } else { "false" }),
         Val::Int(i) => Val::string(itoa::Buffer::new().format(*i)),
         Val::Uint(u) => Val::string(itoa::Buffer::new().format(*u)),
-        Val::Double(d) => Val::string(double_text(*d)),
+        Val::Double(d) => Val::string(float(*d)),
         Val::Bytes(b) => match std::str::from_utf8(b) {
             Ok(text) => Val::string(text),
             Err(_) => return Err(Error::new("invalid UTF-8 in bytes, cannot convert to string")),
@@ -318,32 +312,6 @@ pub fn to_string<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     })
 }
 
-/// A double as `strconv.FormatFloat(f, 'g', -1, 64)` prints it.
-pub(crate) fn double_text(d: f64) -> String {
-    shortest(d, 6)
-}
-
-/// The shortest digits, with an exponent from `exponent_max` on.
-fn shortest(d: f64, exponent_max: i32) -> String {
-    if d.is_nan() {
-        return "NaN".to_owned();
-    }
-    if d.is_infinite() {
-        return if d > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    if d == 0.0 {
-        return if d.is_sign_negative() { "-0" } else { "0" }.to_owned();
-    }
-    let text = scientific(d);
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if !(-4..exponent_max).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{mantissa}e{sign}{:02}", exponent.abs());
-    }
-    decimal(d)
-}
-
 /// A value as Go's `%v` prints it in messages.
 pub(crate) fn plain(value: &Val<'_>) -> String {
     match value {
@@ -351,7 +319,7 @@ pub(crate) fn plain(value: &Val<'_>) -> String {
         Val::Bool(b) => b.to_string(),
         Val::Int(i) => i.to_string(),
         Val::Uint(u) => u.to_string(),
-        Val::Double(d) => shortest(*d, 21),
+        Val::Double(d) => float_below(*d, 1e21),
         Val::Null => "null".to_owned(),
         Val::Duration(d) => time::duration_text(*d),
         Val::Timestamp(t) => time::timestamp_text(*t),
@@ -420,20 +388,13 @@ pub fn optional_unwrap<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::list(items))
 }
 
-pub fn list_first<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::List(list)] = args else { return Err(Error::overload()) };
-    Ok(match list.get(0) {
-        Some(item) => Val::some(item?),
-        None => Val::Optional(None),
-    })
+fn optional_item<'a>(item: Option<Result<Val<'a>>>) -> Result<Val<'a>> {
+    item.map_or(Ok(Val::Optional(None)), |item| item.map(Val::some))
 }
 
-pub fn list_last<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::List(list)] = args else { return Err(Error::overload()) };
-    Ok(match list.len().checked_sub(1).and_then(|last| list.get(last)) {
-        Some(item) => Val::some(item?),
-        None => Val::Optional(None),
-    })
+overloads! {
+    list_first: [Val::List(list)] => optional_item(list.get(0));
+    list_last: [Val::List(list)] => optional_item(list.len().checked_sub(1).and_then(|last| list.get(last)));
 }
 
 /// The placeholder for functions that the evaluator implements itself.
@@ -450,10 +411,4 @@ pub fn map_insert<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let key = crate::value::Key::of(key).ok_or_else(Error::overload)?;
     map.insert(key, value.clone());
     Ok(Val::Map(Map::Owned(Rc::new(map))))
-}
-
-/// The type a value is converted to, for messages.
-pub(crate) fn type_name(value: &Val<'_>) -> String {
-    let t: Type = value.type_of();
-    t.runtime_name().to_string()
 }

@@ -4,6 +4,7 @@ use crate::limits::TEXT_BYTES_MAX;
 use crate::regex::Regex;
 use crate::value::{Error, Result, Str, Val};
 use crate::work;
+use machinery::value::go_escape;
 
 /// The receiver and the first argument, which must be strings.
 fn two<'v, 'a>(args: &'v [Val<'a>]) -> Result<(&'v Str<'a>, &'v Str<'a>)> {
@@ -188,17 +189,9 @@ pub fn quote<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        match c {
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            c => out.push(c),
+        match go_escape(c) {
+            Some(escape) => out.push_str(escape),
+            None => out.push(c),
         }
     }
     out.push('"');

@@ -91,13 +91,15 @@ impl<'p> PatternParser<'p> {
         self.push_part(ParsedPart { hir, height: 1, size: 1, repeats: 1, literal: true })
     }
 
-    fn push_part(&mut self, part: ParsedPart) -> Result<()> {
+    fn check_limits(&self, part: &ParsedPart) -> Result<()> {
         if part.height > REGEX_HEIGHT_MAX {
             return fail("expression nests too deeply", self.pattern);
         }
-        if part.size > REGEX_SIZE_MAX {
-            return fail("expression too large", self.pattern);
-        }
+        if part.size > REGEX_SIZE_MAX { fail("expression too large", self.pattern) } else { Ok(()) }
+    }
+
+    fn push_part(&mut self, part: ParsedPart) -> Result<()> {
+        self.check_limits(&part)?;
         if let Some(group) = self.groups.last_mut() {
             group.parts.push(part);
         }
@@ -203,10 +205,8 @@ impl<'p> PatternParser<'p> {
                 hir: Hir::capture(Capture { index, name: group.name, sub: Box::new(part.hir) }),
             },
         };
-        if part.height > REGEX_HEIGHT_MAX {
-            return fail("expression nests too deeply", self.pattern);
-        }
-        if part.size > REGEX_SIZE_MAX { fail("expression too large", self.pattern) } else { Ok(part) }
+        self.check_limits(&part)?;
+        Ok(part)
     }
 
     fn right_paren(&mut self) -> Result<()> {

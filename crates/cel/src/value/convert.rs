@@ -6,7 +6,7 @@ use crate::limits::JSON_VALUES_MAX;
 use base64::Engine;
 use machinery::Value;
 use machinery::patch::gotext::type_of;
-use machinery::time::{check_date, check_local_time};
+use machinery::time::{check_local_time, parse_date};
 
 fn wrong<'a>(expected: &str, value: &Value) -> Result<Val<'a>> {
     Err(Error::new(format!("invalid data, expected {expected}, got {}", type_of(value))))
@@ -76,12 +76,9 @@ fn formatted<'a>(text: &'a str, kind: &DeclKind) -> Result<Val<'a>> {
             Ok(nanoseconds) => Ok(Val::Duration(nanoseconds)),
             Err(error) => Err(Error::new(format!("Invalid duration {text}: {error}"))),
         },
-        DeclKind::Date => match time::parse_date(text) {
-            Some(seconds) => Ok(Val::Timestamp(Timestamp::utc(seconds, 0))),
-            None => {
-                let why = check_date(text).err().unwrap_or_default();
-                Err(Error::new(format!("Invalid date formatted string {text}: {why}")))
-            }
+        DeclKind::Date => match parse_date(text) {
+            Ok(seconds) => Ok(Val::Timestamp(Timestamp::utc(seconds, 0))),
+            Err(why) => Err(Error::new(format!("Invalid date formatted string {text}: {why}"))),
         },
         DeclKind::DateTime => match time::parse_format_date_time(text) {
             Some(moment) => Ok(Val::Timestamp(moment)),

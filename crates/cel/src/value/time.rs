@@ -1,6 +1,6 @@
 //! Timestamps and durations: texts, arithmetic, calendars and time zones.
 
-use machinery::time::{civil_from_days, days_from_civil, parse_nanoseconds};
+use machinery::time::{Moment, civil_from_days, days_from_civil, parse_date, parse_nanoseconds, parse_zoned};
 
 use super::{Error, Result, Timestamp, Val};
 
@@ -109,51 +109,11 @@ pub(crate) fn civil(t: Timestamp, offset_seconds: i64) -> Civil {
     }
 }
 
-/// The day number of a leading date, and the rest of the text.
-pub(crate) fn date(text: &str) -> Option<(i64, &str)> {
-    let (year, rest) = number(text, 4)?;
-    let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
-    let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
-    days_from_civil(year, month, day).map(|days| (days, rest))
-}
-
-/// Seconds of the start of a day.
-pub(crate) fn parse_date(text: &str) -> Option<i64> {
-    let (day, rest) = date(text)?;
-    rest.is_empty().then_some(day * DAY)
-}
-
 /// Parses the argument of `timestamp('…')`: RFC 3339, with a zone.
 pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
-    let (day, rest) = date(text)?;
-    let (hour, rest) = number(rest.strip_prefix('T')?, 2)?;
-    let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
-    let (second, rest) = number(rest.strip_prefix(':')?, 2)?;
-    let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
-        Some(after) => take_digits(after),
-        None => ("0", rest),
-    };
-    if fraction.is_empty() || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let mut nanoseconds = 0;
-    for i in 0..9 {
-        nanoseconds = nanoseconds * 10 + fraction.as_bytes().get(i).map_or(0, |b| u32::from(b - b'0'));
-    }
-    let shift = match rest {
-        "Z" => 0,
-        offset => {
-            let sign = if offset.starts_with('-') { -1 } else { 1 };
-            let (hours, rest) = number(offset.strip_prefix(['+', '-'])?, 2)?;
-            let (minutes, rest) = number(rest.strip_prefix(':')?, 2)?;
-            if !rest.is_empty() || hours > 24 || minutes > 60 {
-                return None;
-            }
-            sign * (hours * 3600 + minutes * 60)
-        }
-    };
-    let seconds = day * DAY + hour * 3600 + minute * 60 + second - shift;
-    Some(Timestamp { seconds, nanoseconds, offset: shift as i32 })
+    let Moment { seconds, nanoseconds, offset } = parse_zoned(text)?;
+    let has_long_hour = text.as_bytes().get(13) == Some(&b':');
+    has_long_hour.then_some(Timestamp { seconds, nanoseconds, offset: offset as i32 })
 }
 
 /// Parses the format `date-time` of schemas.
@@ -174,7 +134,7 @@ pub(crate) fn is_date_time(text: &str) -> bool {
     let two = |at: usize| number(time.get(at..)?, 2).map(|(number, _)| number);
     let colons = time.get(2..3) == Some(":") && time.get(5..6) == Some(":");
     let in_day = [(0, 23), (3, 59), (6, 59)].iter().all(|(at, max)| two(*at).is_some_and(|number| number <= *max));
-    parse_date(day).is_some() && colons && in_day && time.get(8..).is_some_and(is_fraction_and_zone)
+    parse_date(day).is_ok() && colons && in_day && time.get(8..).is_some_and(is_fraction_and_zone)
 }
 
 /// Any character before digits, or nothing; then `z` or `+hh:mm`.

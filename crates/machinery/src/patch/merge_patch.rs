@@ -1,17 +1,8 @@
 //! JSON Merge Patch (RFC 7386) as the library of kube-apiserver has it: nulls are dropped from everything that a
 //! patch adds, within arrays as well, but not from an array that takes the place of an object.
 
-use super::{PatchError, PatchPart, StrictError, Unknown, decode_object};
+use super::{ObjectPatch, PatchError, PatchPart, Unknown, decode_object};
 use crate::value::{Map, Value, decode};
-
-/// A decoded document.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MergePatch {
-    /// The patch.
-    pub value: Value,
-    /// Duplicate fields.
-    pub strict_errors: Vec<StrictError>,
-}
 
 /// Decodes the body of a request.
 ///
@@ -19,13 +10,13 @@ pub struct MergePatch {
 ///
 /// The bytes are not JSON, or not an object; an array is a patch as well where unknown fields are ignored, and null
 /// never is.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<MergePatch, PatchError> {
-    let (value, strict_errors) = match unknown {
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<ObjectPatch, PatchError> {
+    let patch = match unknown {
         Unknown::Reported => decode_object(bytes)?,
-        Unknown::Ignored => (decode(bytes)?, vec![]),
+        Unknown::Ignored => ObjectPatch { value: decode(bytes)?, strict_errors: vec![] },
     };
-    match value {
-        Value::Object(_) | Value::Array(_) => Ok(MergePatch { value, strict_errors }),
+    match &patch.value {
+        Value::Object(_) | Value::Array(_) => Ok(patch),
         other => Err(PatchError::WrongType { found: other.json_type(), part: PatchPart::Document }),
     }
 }

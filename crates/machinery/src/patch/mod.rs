@@ -25,13 +25,22 @@ pub enum Unknown {
     Reported,
 }
 
-/// A document that must be a JSON object or null, and its duplicate fields.
-fn decode_object(bytes: &[u8]) -> Result<(Value, Vec<StrictError>), PatchError> {
+/// A decoded JSON Merge Patch or Strategic Merge Patch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObjectPatch {
+    /// The patch.
+    pub value: Value,
+    /// Duplicate fields.
+    pub strict_errors: Vec<StrictError>,
+}
+
+/// A document that must be a JSON object or null.
+fn decode_object(bytes: &[u8]) -> Result<ObjectPatch, PatchError> {
     let decoded = decode_strict(bytes)?;
     match decoded.value {
         value @ (Value::Object(_) | Value::Null) => {
             let duplicates = decoded.duplicates.into_iter().map(|path| StrictError { path, is_duplicate: true });
-            Ok((value, duplicates.collect()))
+            Ok(ObjectPatch { value, strict_errors: duplicates.collect() })
         }
         other => Err(PatchError::WrongType { found: other.json_type(), part: PatchPart::Document }),
     }

@@ -5,7 +5,7 @@
 
 use super::gotext::{plain, text, type_of};
 use super::merge_patch::drop_nulls;
-use super::{PatchError, StrictError, Unknown, decode_object};
+use super::{ObjectPatch, PatchError, Unknown, decode_object};
 use crate::limits::MERGED_LIST_ITEMS_MAX;
 use crate::status::Status;
 use crate::types::{Container, GoBase, GoField, GoStruct, go_struct};
@@ -53,24 +53,14 @@ impl PatchMeta {
     }
 }
 
-/// A decoded document.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StrategicPatch {
-    /// The patch.
-    pub value: Value,
-    /// Duplicate fields.
-    pub strict_errors: Vec<StrictError>,
-}
-
 /// Decodes the body of a request.
 ///
 /// # Errors
 ///
 /// The bytes are not JSON, or neither an object nor null.
-pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<StrategicPatch, PatchError> {
-    let (value, strict_errors) = decode_object(bytes)?;
-    let strict_errors = if unknown == Unknown::Reported { strict_errors } else { vec![] };
-    Ok(StrategicPatch { value, strict_errors })
+pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<ObjectPatch, PatchError> {
+    let patch = decode_object(bytes)?;
+    Ok(if unknown == Unknown::Reported { patch } else { ObjectPatch { strict_errors: vec![], ..patch } })
 }
 
 /// The patch as error messages show it after upstream's merge has modified it: without directives that were carried

@@ -313,38 +313,32 @@ impl<'a> SelectorParser<'a> {
         let mut values = vec![];
         loop {
             let token = self.next();
-            if token.word {
-                values.push(Text::from(token.text));
-                let after = self.next();
-                match after.text {
-                    "," => {
-                        // a comma before the end adds an empty value
-                        if self.peek().text == ")" {
-                            self.at += 1;
-                            values.push(Text::default());
-                            return Ok(values);
-                        }
-                    }
-                    ")" => return Ok(values),
-                    other => {
-                        return Err(format!("unable to parse requirement: found '{other}', expected: ',' or ')'"));
-                    }
+            let after = match token.text {
+                value if token.word => {
+                    values.push(Text::from(value));
+                    self.next().text
                 }
-            } else {
-                match token.text {
-                    "," => {
-                        values.push(Text::default());
-                        if self.peek().text == ")" {
-                            self.at += 1;
-                            values.push(Text::default());
-                            return Ok(values);
-                        }
-                    }
-                    ")" if values.is_empty() => return Ok(vec![Text::default()]),
-                    other => {
-                        let expected = "',', ')' or identifier";
-                        return Err(format!("unable to parse requirement: found '{other}', expected: {expected}"));
-                    }
+                "," => {
+                    values.push(Text::default());
+                    ","
+                }
+                ")" if values.is_empty() => return Ok(vec![Text::default()]),
+                other => {
+                    let expected = "',', ')' or identifier";
+                    return Err(format!("unable to parse requirement: found '{other}', expected: {expected}"));
+                }
+            };
+            match after {
+                // a comma before the end adds an empty value
+                "," if self.peek().text == ")" => {
+                    self.at += 1;
+                    values.push(Text::default());
+                    return Ok(values);
+                }
+                "," => {}
+                ")" => return Ok(values),
+                other => {
+                    return Err(format!("unable to parse requirement: found '{other}', expected: ',' or ')'"));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Parses times by Go's layouts, with Go's errors. Typed objects accept RFC 3339 and print UTC with seconds.
 
-use super::{civil_from_days, days_from_civil};
+use super::{days_from_civil, rfc3339, rfc3339_micro};
 
 const LOCAL_LAYOUT: &str = "2006-01-02T15:04:05";
 const DATE_LAYOUT: &str = "2006-01-02";
@@ -86,17 +86,19 @@ impl<'a> TimeParser<'a> {
         if second > 59 { self.range("second") } else { Ok(hour * 3600 + minute * 60 + second) }
     }
 
-    fn fraction(&mut self) {
-        if let Some(rest) = self.rest.strip_prefix(['.', ',']) {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            if digits > 0 {
-                self.rest = &rest[digits..];
-            }
+    /// Parses a point and digits, if they are given. Returns nanoseconds.
+    fn fraction(&mut self) -> u32 {
+        let rest = self.rest.strip_prefix(['.', ',']).unwrap_or_default();
+        let (digits, after) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+        if digits.is_empty() {
+            return 0;
         }
+        self.rest = after;
+        format!("{digits:0<9}")[..9].parse().unwrap_or_default()
     }
 
     /// Parses a dot and six digits.
-    fn micros(&mut self) -> Result<i64, String> {
+    fn micros(&mut self) -> Result<u32, String> {
         let digits = self.rest.strip_prefix(['.', ',']).and_then(|rest| rest.get(..6));
         match digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit())) {
             Some(digits) => {
@@ -135,34 +137,37 @@ impl<'a> TimeParser<'a> {
     }
 }
 
-/// A time in UTC; it is printed without a zone.
-struct Civil {
-    /// Year, month and day.
-    date: (i64, i64, i64),
-    /// The second of the day.
-    of_day: i64,
+/// A time that was parsed.
+pub struct Moment {
+    /// Seconds since the Unix epoch.
+    pub seconds: i64,
+    /// Nanoseconds since the beginning of the second.
+    pub nanoseconds: u32,
+    /// Seconds east of UTC of the zone in which it is given.
+    pub offset: i64,
 }
 
-impl std::fmt::Display for Civil {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ((year, month, day), of_day) = (self.date, self.of_day);
-        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
-    }
-}
+/// Go's zero time, the first second of year 1.
+const ZERO: i64 = -62_135_596_800;
 
 /// The time in UTC with seconds; `None` for Go's zero time.
 pub fn normal_time(text: &str) -> Result<Option<String>, String> {
-    let (date, _) = parse(text, LAYOUT)?;
+    let Moment { seconds, .. } = parse(text, LAYOUT)?;
     let is_normal = text.len() == "2006-01-02T15:04:05Z".len() && text.ends_with('Z');
-    Ok(date.map(|date| if is_normal { text.to_owned() } else { format!("{date}Z") }))
+    Ok((seconds != ZERO).then(|| if is_normal { text.to_owned() } else { rfc3339(seconds) }))
 }
 
 /// The time in UTC with microseconds, which must be given; `None` for Go's zero time.
 pub fn normal_micro_time(text: &str) -> Result<Option<String>, String> {
-    let (date, micros) = parse(text, MICRO_LAYOUT)?;
-    let date = date.or_else(|| (micros > 0).then_some(Civil { date: (1, 1, 1), of_day: 0 }));
-    Ok(date.map(|date| format!("{date}.{micros:06}Z")))
+    let Moment { seconds, nanoseconds, .. } = parse(text, MICRO_LAYOUT)?;
+    let is_zero = seconds == ZERO && nanoseconds == 0;
+    Ok((!is_zero).then(|| rfc3339_micro(seconds * 1_000_000 + i64::from(nanoseconds / 1000))))
+}
+
+/// A time with any fraction and a zone, as Go parses RFC 3339. The hour may have a single digit, and the offset may be up to
+/// 24 hours and 60 minutes.
+pub fn parse_zoned(text: &str) -> Option<Moment> {
+    parse(text, LAYOUT).ok()
 }
 
 /// Why a text is not a time without a zone, which is the last layout that kube-apiserver tries for the format
@@ -171,14 +176,12 @@ pub fn check_local_time(text: &str) -> Result<(), String> {
     parse(text, LOCAL_LAYOUT).map(drop)
 }
 
-/// Why a text is not a date.
-pub fn check_date(text: &str) -> Result<(), String> {
-    parse(text, DATE_LAYOUT).map(drop)
+/// Seconds of the start of a day; the error says why a text is not a date.
+pub fn parse_date(text: &str) -> Result<i64, String> {
+    parse(text, DATE_LAYOUT).map(|moment| moment.seconds)
 }
 
-/// The date and the second of the day in UTC, and the microseconds. The former is `None` for the first second of year
-/// 1.
-fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), String> {
+fn parse(text: &str, layout: &'static str) -> Result<Moment, String> {
     let mut p = TimeParser { layout, whole: text, rest: text };
     let year = p.digits(4, "2006")?;
     p.literal('-')?;
@@ -189,22 +192,17 @@ fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), Strin
     p.literal('-')?;
     let day = p.digits(2, "02")?;
     let seconds = if layout == DATE_LAYOUT { 0 } else { p.clock()? };
-    let micros = if layout == MICRO_LAYOUT { p.micros()? } else { 0 };
-    if layout == LAYOUT || layout == LOCAL_LAYOUT {
-        p.fraction();
-    }
+    let nanoseconds = match layout {
+        MICRO_LAYOUT => p.micros()? * 1000,
+        DATE_LAYOUT => 0,
+        _ => p.fraction(),
+    };
     let offset = if layout == LAYOUT || layout == MICRO_LAYOUT { p.offset()? } else { 0 };
     if !p.rest.is_empty() {
         return Err(format!("parsing time {}: extra text: {}", quote(text), quote(p.rest)));
     }
     let Some(days) = days_from_civil(year, month, day) else { return p.range("day") };
-    let total = days * 86_400 + seconds - offset;
-    let (y, m, d) = civil_from_days(total.div_euclid(86_400));
-    let of_day = total.rem_euclid(86_400);
-    if (y, m, d, of_day) == (1, 1, 1, 0) {
-        return Ok((None, micros));
-    }
-    Ok((Some(Civil { date: (y, m, d), of_day }), micros))
+    Ok(Moment { seconds: days * 86_400 + seconds - offset, nanoseconds, offset })
 }
 
 #[cfg(test)]
@@ -249,8 +247,8 @@ mod tests {
         ] {
             assert_eq!(check_local_time(text), want, "{text}");
         }
-        assert_eq!(check_date("2024-01-01"), Ok(()));
-        assert_eq!(check_date("2024-01-01T"), extra("2024-01-01T", "T"));
+        assert_eq!(parse_date("2024-01-01"), Ok(1_704_067_200));
+        assert_eq!(parse_date("2024-01-01T").map(drop), extra("2024-01-01T", "T"));
     }
 
     #[test]

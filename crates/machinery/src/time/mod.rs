@@ -6,7 +6,7 @@ mod layout;
 
 pub use calendar::{civil_from_days, days_from_civil};
 pub use duration::{DurationError, duration, parse_duration, parse_nanoseconds};
-pub use layout::{check_date, check_local_time, normal_micro_time, normal_time};
+pub use layout::{Moment, check_local_time, normal_micro_time, normal_time, parse_date, parse_zoned};
 
 /// `2026-07-22T09:00:00Z`, from seconds since the Unix epoch.
 pub fn rfc3339(seconds: i64) -> String {
@@ -57,55 +57,9 @@ pub fn rfc3339_micro(microseconds: i64) -> String {
 /// Parses RFC 3339 as Go does: upper-case `T` and `Z`, any fraction, any offset. Returns seconds since 1970 and
 /// nanoseconds.
 pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
-    let bytes = text.as_bytes();
-    if bytes.get(11).is_some_and(u8::is_ascii_digit) && bytes.get(12) == Some(&b':') {
-        // Go accepts an hour with a single digit
-        return parse_rfc3339(&format!("{}0{}", text.get(..11)?, text.get(11..)?));
-    }
-    let number = |from: usize, to: usize| -> Option<i64> {
-        let digits = bytes.get(from..to)?;
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        Some(digits.iter().fold(0, |n, d| n * 10 + i64::from(d - b'0')))
-    };
-    let punctuation = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
-    if !punctuation.iter().all(|(i, c)| bytes.get(*i) == Some(c)) {
-        return None;
-    }
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    let days = days_from_civil(year, month, day)?;
-    if hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let mut at = 19;
-    let mut nanos = 0u32;
-    if matches!(bytes.get(at), Some(b'.' | b',')) {
-        let digits = bytes.get(at + 1..)?.iter().take_while(|b| b.is_ascii_digit()).count();
-        if digits == 0 {
-            return None;
-        }
-        for i in 0..9 {
-            let digit = if i < digits { u32::from(bytes[at + 1 + i] - b'0') } else { 0 };
-            nanos = nanos * 10 + digit;
-        }
-        at += 1 + digits;
-    }
-    let offset = match bytes.get(at..)? {
-        b"Z" => 0,
-        [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
-            let (hours, minutes) = (number(at + 1, at + 3)?, number(at + 4, at + 6)?);
-            if hours > 23 || minutes > 59 {
-                return None;
-            }
-            let seconds = hours * 3600 + minutes * 60;
-            if *sign == b'+' { seconds } else { -seconds }
-        }
-        _ => return None,
-    };
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
-    Some((seconds, nanos))
+    let Moment { seconds, nanoseconds, offset } = parse_zoned(text)?;
+    // only an offset ends with this many minutes
+    (offset.abs() < 86_400 && !text.ends_with(":60")).then_some((seconds, nanoseconds))
 }
 
 #[cfg(test)]

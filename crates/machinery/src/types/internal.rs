@@ -142,7 +142,7 @@ impl Printer {
             (true, Some(metadata)) => {
                 let order = go_struct("meta.v1.ObjectMeta").map(|go| go.fields.iter().map(|field| field.name));
                 let given = order.into_iter().flatten().filter_map(|name| Some((name, metadata.get(name)?)));
-                let given = given.filter(|(_, value)| !is_empty(value));
+                let given = given.filter(|(_, value)| !value.is_empty_container());
                 let kind = |name| match name {
                     "ownerReferences" => "[]owner",
                     "managedFields" => "[]manager",
@@ -166,7 +166,8 @@ impl Printer {
     /// A value of a published type: the fields that are set, in the order of the struct.
     fn published(&mut self, value: &Value, name: &str) {
         let (Some(go), Some(object)) = (go_struct(name), value.as_object()) else { return self.scalar(value) };
-        let is_shown = |field: &GoField, value: &Value| field.printed != Printed::NonEmpty || !is_empty(value);
+        let is_shown =
+            |field: &GoField, value: &Value| field.printed != Printed::NonEmpty || !value.is_empty_container();
         let given = go.fields.iter().filter_map(|field| Some((field, object.get(field.name)?)));
         let given: Vec<_> = given.filter(|(field, value)| is_shown(field, value)).collect();
         self.items('{', given.into_iter(), '}', |out, (field, value)| {
@@ -236,15 +237,6 @@ impl Printer {
             self.text.push('\n');
             self.text.extend(std::iter::repeat_n(' ', self.depth));
         }
-    }
-}
-
-/// Whether a list or a map has nothing in it.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
     }
 }
 

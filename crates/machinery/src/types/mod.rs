@@ -170,22 +170,17 @@ pub fn go_package(group: &str) -> &str {
     }
 }
 
+/// The kinds whose types all groups share.
+const COMMON: [&str; 8] = [
+    "PartialObjectMetadata", "PartialObjectMetadataList", "DeleteOptions", "APIVersions", "APIGroup", "APIGroupList",
+    "APIResourceList", "Status",
+];
+
 /// The message name of a type: `core.v1.ConfigMap` for `v1` and `ConfigMap`.
 #[must_use]
 pub fn message_name(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
-    let package = go_package(group);
-    match kind {
-        "PartialObjectMetadata"
-        | "PartialObjectMetadataList"
-        | "DeleteOptions"
-        | "APIVersions"
-        | "APIGroup"
-        | "APIGroupList"
-        | "APIResourceList"
-        | "Status" => format!("meta.v1.{kind}"),
-        _ => format!("{package}.{version}.{kind}"),
-    }
+    if COMMON.contains(&kind) { format!("meta.v1.{kind}") } else { format!("{}.{version}.{kind}", go_package(group)) }
 }
 
 /// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed when it is first needed.

@@ -133,6 +133,24 @@ impl Map {
         self.entries.iter_mut().map(|(_, v)| v)
     }
 
+    /// The fields of two maps, sorted by key, each with the values that the maps have.
+    pub fn paired<'m>(
+        left: Option<&'m Map>,
+        right: Option<&'m Map>,
+    ) -> impl Iterator<Item = (&'m Text, Option<&'m Value>, Option<&'m Value>)> {
+        let mut left = left.into_iter().flat_map(Map::iter).peekable();
+        let mut right = right.into_iter().flat_map(Map::iter).peekable();
+        std::iter::from_fn(move || {
+            let order = match (left.peek(), right.peek()) {
+                (Some((a, _)), Some((b, _))) => a.as_str().cmp(b.as_str()),
+                (a, b) => b.is_some().cmp(&a.is_some()),
+            };
+            let a = if order.is_le() { left.next() } else { None };
+            let b = if order.is_ge() { right.next() } else { None };
+            Some((a.or(b)?.0, a.map(|(_, value)| value), b.map(|(_, value)| value)))
+        })
+    }
+
     /// A map of entries in any order, possibly with duplicate keys, which may only be iterated.
     pub(super) fn unsorted(entries: Vec<(Text, Value)>) -> Map {
         Map { entries }

@@ -14,7 +14,7 @@ pub mod skim;
 
 pub(crate) use decode::lossy;
 pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_managed, decode_strict, key_order};
-pub use encode::{float_text, quote, quote_list, write_json, write_json_string};
+pub use encode::{float_text, go_escape, quote, quote_list, write_json, write_json_string};
 pub use error::{JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
 pub use map::{Map, find_sorted};
@@ -91,6 +91,15 @@ impl Value {
         match self {
             Value::Array(items) => items.is_empty() || items.iter().any(Value::has_empty),
             Value::Object(map) => map.is_empty() || map.iter().any(|(_, value)| value.has_empty()),
+            _ => false,
+        }
+    }
+
+    /// Whether the value is a list or an object with nothing in it.
+    pub fn is_empty_container(&self) -> bool {
+        match self {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty(),
             _ => false,
         }
     }

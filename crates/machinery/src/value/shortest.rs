@@ -29,14 +29,18 @@ pub fn decimal(f: f64) -> String {
 
 /// `%v` of a float64: shortest digits, an exponent below 1e-4 and from 1e6 on.
 pub fn float(f: f64) -> String {
+    float_below(f, 1e6)
+}
+
+/// As [`float`], with an exponent from `limit` on.
+pub fn float_below(f: f64, limit: f64) -> String {
     if f.is_nan() {
         return "NaN".to_owned();
     }
     if f.is_infinite() {
         return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    let size = f.abs();
-    if f == 0.0 || (1e-4..1e6).contains(&size) { decimal(f) } else { with_exponent(&scientific(f)) }
+    if f == 0.0 || (1e-4..limit).contains(&f.abs()) { decimal(f) } else { with_exponent(&scientific(f)) }
 }
 
 /// As [`float`], of a float32.
@@ -49,7 +53,7 @@ pub fn float32(f: f32) -> String {
 }
 
 /// An exponent with its sign and at least two digits.
-fn with_exponent(text: &str) -> String {
+pub fn with_exponent(text: &str) -> String {
     let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
     format!("{digits}e{sign}{exponent:0>2}")

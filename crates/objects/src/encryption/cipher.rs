@@ -12,13 +12,13 @@ use base::clock;
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
 use crypto_secretbox::{Nonce as SecretboxNonce, XSalsa20Poly1305};
 
+use super::error::CipherError;
+
 const BLOCK: usize = 16;
 const GCM_NONCE: usize = 12;
 const GCM_TAG: usize = 16;
 const SECRETBOX_NONCE: usize = 24;
 const SECRETBOX_TAG: usize = 16;
-
-const SHORT: &str = "the stored data was shorter than the required size";
 
 /// A cipher with its key.
 pub enum Cipher {
@@ -57,7 +57,7 @@ impl Cipher {
         XSalsa20Poly1305::new_from_slice(key).ok().map(Cipher::Secretbox)
     }
 
-    pub fn seal(&self, plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
+    pub fn seal(&self, plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, CipherError> {
         match self {
             Cipher::Cbc(_) => self.seal_from(&clock::random_bytes::<BLOCK>(), plain, authenticated),
             Cipher::Gcm(_) => self.seal_from(&clock::random_bytes::<GCM_NONCE>(), plain, authenticated),
@@ -66,12 +66,12 @@ impl Cipher {
     }
 
     /// Encrypts with a nonce, which must never be used twice with a key.
-    pub fn seal_from(&self, start: &[u8], plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
-        let failed = |_| "it cannot be encrypted".to_owned();
+    pub fn seal_from(&self, start: &[u8], plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, CipherError> {
+        let failed = |_| CipherError::NotEncrypted;
         let sealed = match self {
             Cipher::Cbc(keys) => {
                 let mut bytes = plain.to_vec();
-                let start: [u8; BLOCK] = start.try_into().map_err(|_| SHORT)?;
+                let start: [u8; BLOCK] = start.try_into().map_err(|_| CipherError::Short)?;
                 keys.0.less_safe_encrypt(&mut bytes, EncryptionContext::Iv128(start.into())).map_err(failed)?;
                 bytes
             }
@@ -82,43 +82,43 @@ impl Cipher {
                 bytes
             }
             Cipher::Secretbox(key) => {
-                let start: [u8; SECRETBOX_NONCE] = start.try_into().map_err(|_| SHORT)?;
-                key.encrypt(&SecretboxNonce::from(start), plain).map_err(|_| "it cannot be encrypted")?
+                let start: [u8; SECRETBOX_NONCE] = start.try_into().map_err(|_| CipherError::Short)?;
+                key.encrypt(&SecretboxNonce::from(start), plain).map_err(|_| CipherError::NotEncrypted)?
             }
         };
         Ok([start, &sealed].concat())
     }
 
-    pub fn open(&self, sealed: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
+    pub fn open(&self, sealed: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, CipherError> {
         let (start, least) = match self {
             Cipher::Cbc(_) => (BLOCK, BLOCK),
             Cipher::Gcm(_) => (GCM_NONCE, GCM_NONCE + GCM_TAG),
             Cipher::Secretbox(_) => (SECRETBOX_NONCE, SECRETBOX_NONCE + SECRETBOX_TAG),
         };
         if sealed.len() < least {
-            return Err(SHORT.to_owned());
+            return Err(CipherError::Short);
         }
         let (start, sealed) = sealed.split_at(start);
         match self {
             Cipher::Cbc(keys) => {
                 if !sealed.len().is_multiple_of(BLOCK) {
-                    return Err("the stored data is not a multiple of the block size".to_owned());
+                    return Err(CipherError::NotBlocks);
                 }
-                let start: [u8; BLOCK] = start.try_into().map_err(|_| SHORT)?;
+                let start: [u8; BLOCK] = start.try_into().map_err(|_| CipherError::Short)?;
                 let mut bytes = sealed.to_vec();
                 let plain = keys.1.decrypt(&mut bytes, DecryptionContext::Iv128(start.into()));
-                plain.map(|plain| plain.to_vec()).map_err(|_| "invalid padding on input".to_owned())
+                plain.map(|plain| plain.to_vec()).map_err(|_| CipherError::Padding)
             }
             Cipher::Gcm(key) => {
-                let nonce = Nonce::try_assume_unique_for_key(start).map_err(|_| SHORT)?;
+                let nonce = Nonce::try_assume_unique_for_key(start).map_err(|_| CipherError::Short)?;
                 let mut bytes = sealed.to_vec();
                 let plain = key.open_in_place(nonce, Aad::from(authenticated), &mut bytes);
-                plain.map(|plain| plain.to_vec()).map_err(|_| "cipher: message authentication failed".to_owned())
+                plain.map(|plain| plain.to_vec()).map_err(|_| CipherError::GcmTag)
             }
             Cipher::Secretbox(key) => {
-                let start: [u8; SECRETBOX_NONCE] = start.try_into().map_err(|_| SHORT)?;
+                let start: [u8; SECRETBOX_NONCE] = start.try_into().map_err(|_| CipherError::Short)?;
                 let plain = key.decrypt(&SecretboxNonce::from(start), sealed);
-                plain.map_err(|_| "message authentication failed".to_owned())
+                plain.map_err(|_| CipherError::SecretboxTag)
             }
         }
     }

@@ -11,6 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use machinery::{FieldError, FieldPath, Value};
 
 use super::cipher::Cipher;
+use super::error::{ConfigurationError, KmsError};
 use super::kms::{Kms, Settings};
 use super::{Provider, Rule};
 
@@ -50,8 +51,8 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// The rules, in order. The error is one line, without secrets.
-pub fn parse(value: &Value) -> Result<Vec<Rule>, String> {
+/// The rules, in order.
+pub fn parse(value: &Value) -> Result<Vec<Rule>, ConfigurationError> {
     let value = &KIND.read(value)?;
     let mut errors = ConfigurationErrors::default();
     validate(value).into_iter().for_each(|error| errors.push(error));
@@ -76,20 +77,22 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 /// Whether an earlier rule, for a whole group or for everything, masks this one.
-fn not_masked(rules: &[Rule], resource: &str, group: &str) -> Result<(), String> {
-    for (any, shown) in [(group, format!("*.{group}")), ("*", "*.*".to_owned())] {
+fn not_masked(rules: &[Rule], resource: &str, group: &str) -> Result<(), ConfigurationError> {
+    for (any, by) in [(group, format!("*.{group}")), ("*", "*.*".to_owned())] {
         let masks = |rule: &Rule| rule.group == any && rule.resource == "*" && (any, "*") != (group, resource);
         if rules.iter().any(masks) {
             let dot = if group.is_empty() && resource != "*" { "" } else { "." };
-            return Err(format!("resource \"{resource}{dot}{group}\" is masked by earlier rule {shown:?}"));
+            return Err(ConfigurationError::Masked { resource: format!("{resource}{dot}{group}"), by });
         }
     }
     Ok(())
 }
 
-fn provider(value: &Value) -> Result<Provider, String> {
+fn provider(value: &Value) -> Result<Provider, ConfigurationError> {
     if let Some(service) = value.get("kms") {
-        return Kms::start(kms_settings(service)?).map(Provider::Kms);
+        let settings = kms_settings(service)?;
+        let failed = |source: KmsError| ConfigurationError::Kms { name: settings.name.clone(), source };
+        return Kms::start(&settings).map(Provider::Kms).map_err(failed);
     }
     for Kind { field, prefix, noun, make, .. } in KINDS {
         let Some(named) = value.get(field) else { continue };
@@ -98,7 +101,7 @@ fn provider(value: &Value) -> Result<Provider, String> {
             let name = key.str_at(&["name"]);
             let secret = BASE64_STANDARD.decode(key.str_at(&["secret"])).ok();
             let cipher = secret.and_then(|secret| make(&secret));
-            let cipher = cipher.ok_or_else(|| format!("error while creating cipher for named key {name}"))?;
+            let cipher = cipher.ok_or_else(|| ConfigurationError::Key(name.to_owned()))?;
             keys.push((format!("{name}:"), cipher));
         }
         let mark = mark(prefix, &named.items_at(&["keys"])[0]);

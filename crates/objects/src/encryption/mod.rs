@@ -6,6 +6,7 @@
 
 mod cipher;
 mod configuration;
+mod error;
 mod kms;
 
 use std::hash::{Hash as _, Hasher as _};
@@ -16,6 +17,8 @@ use bytes::Bytes;
 use machinery::Value;
 
 use self::cipher::Cipher;
+pub use self::error::ConfigurationError;
+use self::error::EncryptionError;
 use self::kms::Kms;
 use super::key::Key;
 use super::layout::{Opened, Place, Transform};
@@ -51,20 +54,9 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// Reads a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration, and connects to its key management services. The
-    /// error is one line, without secrets.
-    pub fn parse(configuration: &Value) -> Result<Encryption, String> {
-        let encryption = Encryption::default();
-        encryption.replace(configuration)?;
-        Ok(encryption)
-    }
-
-    /// Replaces the configuration, of all clones. After an error, the former one stays in force.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Encryption::parse`].
-    pub fn replace(&self, configuration: &Value) -> Result<(), String> {
+    /// Replaces the configuration of all clones by a decoded apiserver.config.k8s.io/v1 EncryptionConfiguration, and
+    /// connects to its key management services. After an error, the former one stays in force.
+    pub fn replace(&self, configuration: &Value) -> Result<(), ConfigurationError> {
         self.rules.store(Arc::new(configuration::parse(configuration)?));
         Ok(())
     }
@@ -85,25 +77,25 @@ fn providers<'a>(rules: &'a [Rule], key: &Key) -> Vec<&'a Provider> {
 }
 
 impl Provider {
-    fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
+    fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, EncryptionError> {
         let (prefix, keys) = match self {
             Provider::Identity => return Ok(value),
-            Provider::Kms(kms) => return kms.seal(place, &value),
+            Provider::Kms(kms) => return Ok(kms.seal(place, &value)?),
             Provider::Keys { prefix, keys, .. } => (prefix, keys),
         };
-        let (name, cipher) = keys.first().ok_or("there is no key")?;
+        let (name, cipher) = keys.first().ok_or(EncryptionError::NoKey)?;
         Ok([prefix.as_bytes(), name.as_bytes(), &cipher.seal(&value, &place.bytes)?].concat().into())
     }
 
     /// `None` if the value was not written by this provider.
-    fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, String>> {
+    fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, EncryptionError>> {
         let (prefix, noun, keys) = match self {
             Provider::Identity => {
                 let plain = !value.starts_with(ENCRYPTED);
                 return plain.then(|| Ok(Opened { value: value.clone(), stale: false }));
             }
             Provider::Kms(kms) => return kms.open(place, value),
-            Provider::Keys { prefix, noun, keys, .. } => (prefix, noun, keys),
+            Provider::Keys { prefix, noun, keys, .. } => (prefix, *noun, keys),
         };
         let rest = value.strip_prefix(prefix.as_bytes())?;
         let mut failed = None;
@@ -112,10 +104,10 @@ impl Provider {
             let Some(sealed) = rest.strip_prefix(name.as_bytes()) else { continue };
             match cipher.open(sealed, &place.bytes) {
                 Ok(value) => return Some(Ok(Opened { value: value.into(), stale: at > 0 })),
-                Err(why) => failed = Some(format!("{}: {why}", shown(value))),
+                Err(source) => failed = Some(EncryptionError::Key { prefix: shown(value), source }),
             }
         }
-        let unknown = || format!("no matching key was found for the provided {noun} transformer ({})", shown(value));
+        let unknown = || EncryptionError::NoMatchingKey { noun, prefix: shown(value) };
         Some(Err(failed.unwrap_or_else(unknown)))
     }
 
@@ -143,7 +135,7 @@ fn shown(value: &[u8]) -> String {
 impl Transform for Encryption {
     fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String> {
         let rules = self.rules.load();
-        providers(&rules, &place.key).first().map_or(Ok(value.clone()), |first| first.seal(place, value))
+        providers(&rules, &place.key).first().map_or(Ok(value.clone()), |first| Ok(first.seal(place, value)?))
     }
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String> {
@@ -156,14 +148,12 @@ impl Transform for Encryption {
                 None => {}
             }
         }
-        match (failed.is_empty(), value.starts_with(ENCRYPTED)) {
-            (false, _) => Err(failed.join(", ")),
-            (true, true) => Err(format!("it is encrypted, and no provider reads it ({})", shown(&value))),
-            // upstream's words
-            (true, false) => {
-                Err("no matching prefix found: it is not encrypted, and identity is not among the providers".to_owned())
-            }
-        }
+        let error = match (failed.is_empty(), value.starts_with(ENCRYPTED)) {
+            (false, _) => EncryptionError::Providers(failed),
+            (true, true) => EncryptionError::NoProvider(shown(&value)),
+            (true, false) => EncryptionError::NotEncrypted,
+        };
+        Err(error.into())
     }
 
     fn mark(&self, key: &Key) -> u64 {

@@ -42,12 +42,6 @@ impl MapRelation {
     }
 }
 
-impl MapType {
-    pub fn is_atomic(&self) -> bool {
-        self.kind == MapRelation::Atomic
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct MapType {
     /// Declared fields, sorted by name.
@@ -62,6 +56,10 @@ pub(crate) struct MapType {
 }
 
 impl MapType {
+    pub fn is_atomic(&self) -> bool {
+        self.kind == MapRelation::Atomic
+    }
+
     pub fn field(&self, name: &str) -> Option<&TypeField> {
         self.fields.get(find_sorted(&self.fields, name, |field| &field.name)?)
     }
@@ -121,6 +119,18 @@ pub(crate) enum Part<'a> {
     Map(&'a MapType),
     Scalar(Scalar),
     List(&'a ListType),
+}
+
+impl Part<'_> {
+    /// Whether both values are taken as a whole: the part is a scalar or atomic, or both have nothing in them.
+    pub fn is_whole(&self, a: Option<&Value>, b: Option<&Value>) -> bool {
+        let are_empty = |is_empty: fn(&Value) -> bool| [a, b].into_iter().flatten().all(is_empty);
+        match self {
+            Part::Scalar(_) => true,
+            Part::Map(map) => map.is_atomic() || are_empty(|value| value.as_object().is_none_or(Map::is_empty)),
+            Part::List(list) => list.is_atomic() || are_empty(|value| value.as_array().is_none_or(<[_]>::is_empty)),
+        }
+    }
 }
 
 impl Atom {
@@ -234,8 +244,8 @@ struct TypeContext {
 
 pub(super) struct Compiler {
     atoms: Vec<Atom>,
-    object_metadata: Option<TypeId>,
-    embedded_metadata: Option<TypeId>,
+    /// The type of the metadata of each [`Object`], once it has been added.
+    metadata: [Option<TypeId>; 2],
 }
 
 pub(super) fn plain_map(fields: Vec<TypeField>, element: Option<TypeId>, kind: MapRelation) -> MapType {
@@ -246,7 +256,7 @@ impl Compiler {
     pub(super) fn new() -> Compiler {
         let untyped = Atom { map: Some(plain_map(vec![], Some(UNTYPED), MapRelation::Atomic)), ..Atom::any(UNTYPED) };
         let deduced = Atom { map: Some(plain_map(vec![], Some(DEDUCED), MapRelation::Granular)), ..Atom::any(UNTYPED) };
-        Compiler { atoms: vec![untyped, deduced], object_metadata: None, embedded_metadata: None }
+        Compiler { atoms: vec![untyped, deduced], metadata: [None; 2] }
     }
 
     pub(super) fn add(&mut self, atom: Atom) -> TypeId {
@@ -373,11 +383,7 @@ impl Compiler {
     }
 
     fn metadata(&mut self, object: Object) -> TypeId {
-        let known = match object {
-            Object::Root => self.object_metadata,
-            Object::Embedded => self.embedded_metadata,
-        };
-        if let Some(known) = known {
+        if let Some(known) = self.metadata[object as usize] {
             return known;
         }
         let text = self.scalar(Scalar::String);
@@ -411,10 +417,7 @@ impl Compiler {
             ("ownerReferences", owners),
         ];
         let id = self.object(&[&names[..], &others[..]].concat(), MapRelation::Granular);
-        match object {
-            Object::Root => self.object_metadata = Some(id),
-            Object::Embedded => self.embedded_metadata = Some(id),
-        }
+        self.metadata[object as usize] = Some(id);
         if let (Object::Root, Some(map)) = (object, self.atoms.get_mut(id as usize).and_then(|a| a.map.as_mut())) {
             map.is_object_metadata = true;
         }

@@ -65,12 +65,7 @@ pub fn decode_as(body: &Value, version: ApiVersion, keys: Keys) -> Result<Decode
     let mut definition = read.value;
     // validation has nothing to find in them, and they must not get an owner, since responses do not have them
     for field in HIDDEN_IF_EMPTY {
-        let is_empty = |value: &Value| match value {
-            Value::Array(items) => items.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            _ => false,
-        };
-        if definition.at(field).is_some_and(is_empty) {
+        if definition.at(field).is_some_and(Value::is_empty_container) {
             definition.remove_at(field);
         }
     }

@@ -61,10 +61,6 @@ impl<'a> Hoisted<'a> {
         rest
     }
 
-    pub(super) fn schema_of(&self, version: &'a Value) -> Option<&'a Value> {
-        version.get("schema")
-    }
-
     /// The common `openAPIV3Schema`, or else that of each version.
     pub(super) fn schemas(&self) -> impl Iterator<Item = &'a Value> {
         let top = self.top("schema");

@@ -161,18 +161,6 @@ struct SchemaWalk<'a> {
 }
 
 impl SchemaWalk<'_> {
-    fn forbid(&mut self, path: FieldPath, detail: impl Into<String>) {
-        self.errors.push(FieldError::forbidden(&path, detail));
-    }
-
-    fn require(&mut self, path: FieldPath, detail: &str) {
-        self.errors.push(FieldError::required(&path, detail));
-    }
-
-    fn invalid(&mut self, path: FieldPath, value: &Value, detail: &str) {
-        self.errors.push(FieldError::invalid(&path, value, detail));
-    }
-
     fn node(&mut self, schema: &Value, scope: NodeScope, path: &FieldPath) {
         if schema.as_object().is_none() {
             return;
@@ -183,7 +171,7 @@ impl SchemaWalk<'_> {
         }
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             let place = path.child("x-kubernetes-preserve-unknown-fields");
-            self.invalid(place, &Value::Bool(false), "must be true or undefined");
+            self.errors.invalid(&place, &Value::Bool(false), "must be true or undefined");
         }
         self.map_type(schema, path);
         self.list_type(schema, path);
@@ -204,7 +192,7 @@ impl SchemaWalk<'_> {
             self.errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), TYPES));
         }
         if let (Some(_), Err(reason)) = (schema.get("default"), &scope.defaults) {
-            self.forbid(path.child("default"), format!("must not be set {reason}"));
+            self.errors.forbid(&path.child("default"), format!("must not be set {reason}"));
         }
         let unsupported = [
             ("id", !text(schema, "id").is_empty()),
@@ -216,30 +204,30 @@ impl SchemaWalk<'_> {
         ];
         for (key, set) in unsupported {
             if set {
-                self.forbid(path.child(key), format!("{key} is not supported"));
+                self.errors.forbid(&path.child(key), format!("{key} is not supported"));
             }
         }
         if kind == "null" {
             let detail = "type cannot be set to null, use nullable as an alternative";
-            self.forbid(path.child("type"), detail);
+            self.errors.forbid(&path.child("type"), detail);
         }
         if !list(schema, "items").is_empty() {
-            self.forbid(path.child("items"), "items must be a schema object and not an array");
+            self.errors.forbid(&path.child("items"), "items must be a schema object and not an array");
         }
         if scope.inside_meta && flag(schema, "x-kubernetes-embedded-resource") {
             let detail = "must not be used inside of resource meta";
-            self.forbid(path.child("x-kubernetes-embedded-resource"), detail);
+            self.errors.forbid(&path.child("x-kubernetes-embedded-resource"), detail);
         }
         if flag(schema, "uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-            self.forbid(path.child("uniqueItems"), detail);
+            self.errors.forbid(&path.child("uniqueItems"), detail);
         }
     }
 
     fn children(&mut self, schema: &Value, scope: &NodeScope, path: &FieldPath) {
         if let Some(any) = schema.get("additionalProperties") {
             if has_properties(schema) && any != &Value::Bool(true) {
-                self.forbid(path.child("additionalProperties"), MUTUAL);
+                self.errors.forbid(&path.child("additionalProperties"), MUTUAL);
             }
             let mut inner = scope.inner();
             if scope.inside_meta {
@@ -289,9 +277,9 @@ impl SchemaWalk<'_> {
         }
         let detail = format!("must be {want} if {extension} is specified");
         if kind.is_empty() {
-            self.require(path.child("type"), &detail);
+            self.errors.require(&path.child("type"), &detail);
         } else {
-            self.invalid(path.child("type"), &Value::from(kind), &detail);
+            self.errors.invalid(&path.child("type"), &Value::from(kind), &detail);
         }
         false
     }
@@ -322,8 +310,8 @@ impl SchemaWalk<'_> {
         if !list(schema, "x-kubernetes-list-map-keys").is_empty() && list_type != "map" {
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
             match schema.get(KEY) {
-                None => self.require(path.child(KEY), detail),
-                Some(value) => self.invalid(path.child(KEY), value, detail),
+                None => self.errors.require(&path.child(KEY), detail),
+                Some(value) => self.errors.invalid(&path.child(KEY), value, detail),
             }
         }
     }
@@ -335,18 +323,20 @@ impl SchemaWalk<'_> {
         let key = if text(items, "type") == "array" { "x-kubernetes-list-type" } else { "x-kubernetes-map-type" };
         let shown = items.get("x-kubernetes-list-type").cloned().unwrap_or_default();
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-        self.invalid(path.child("items").child(key), &shown, detail);
+        self.errors.invalid(&path.child("items").child(key), &shown, detail);
     }
 
     fn list_map(&mut self, schema: &Value, path: &FieldPath) {
         const KEYS: &str = "x-kubernetes-list-map-keys";
         let keys = list(schema, KEYS);
         if keys.is_empty() {
-            self.require(path.child(KEYS), "must not be empty if x-kubernetes-list-type is map");
+            self.errors.require(&path.child(KEYS), "must not be empty if x-kubernetes-list-type is map");
         }
         let item = match (schema.get("items"), items(schema)) {
             (None, _) => {
-                return self.require(path.child("items"), "must have a schema if x-kubernetes-list-type is map");
+                return self
+                    .errors
+                    .require(&path.child("items"), "must have a schema if x-kubernetes-list-type is map");
             }
             (Some(other), None) => {
                 let detail = "must only have a single schema if x-kubernetes-list-type is map";
@@ -361,7 +351,7 @@ impl SchemaWalk<'_> {
         let kind = text(item, "type");
         if kind != "object" {
             let detail = "must be object if parent array's x-kubernetes-list-type is map";
-            return self.invalid(path.child("items").child("type"), &Value::from(kind), detail);
+            return self.errors.invalid(&path.child("items").child("type"), &Value::from(kind), detail);
         }
         let all = schema.get(KEYS).cloned().unwrap_or_default();
         let mut known = HashSet::new();
@@ -371,16 +361,16 @@ impl SchemaWalk<'_> {
                 return;
             }
             match property(item, name).map(|p| text(p, "type")) {
-                None => self.invalid(path.child(KEYS), &all, "entries must all be names of item properties"),
+                None => self.errors.invalid(&path.child(KEYS), &all, "entries must all be names of item properties"),
                 Some("array" | "object") => {
                     let place = path.child("items").child("properties").key(name).child("type");
                     let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                    self.invalid(place, &Value::from(kind), detail);
+                    self.errors.invalid(&place, &Value::from(kind), detail);
                 }
                 Some(_) => {}
             }
             if !known.insert(name) {
-                self.invalid(path.child(KEYS), &all, "must not contain duplicate entries");
+                self.errors.invalid(&path.child(KEYS), &all, "must not contain duplicate entries");
             }
         }
     }
@@ -390,17 +380,17 @@ impl SchemaWalk<'_> {
         let breaks = |text: &str| text.contains(['\n', '\r']);
         let (source, message) = (text(rule, "rule").trim(), text(rule, "message"));
         if source.is_empty() {
-            self.require(path.child("rule"), "rule is not specified");
+            self.errors.require(&path.child("rule"), "rule is not specified");
         } else if !message.is_empty() && message.trim().is_empty() {
-            self.invalid(path.child("message"), &field("message"), "must be non-empty if specified");
+            self.errors.invalid(&path.child("message"), &field("message"), "must be non-empty if specified");
         } else if breaks(message.trim()) {
-            self.invalid(path.child("message"), &field("message"), "must not contain line breaks");
+            self.errors.invalid(&path.child("message"), &field("message"), "must not contain line breaks");
         } else if breaks(source) && message.trim().is_empty() {
-            self.require(path.child("message"), "message must be specified if rule contains line breaks");
+            self.errors.require(&path.child("message"), "message must be specified if rule contains line breaks");
         }
         let expression = text(rule, "messageExpression");
         if !expression.is_empty() && expression.trim().is_empty() {
-            self.require(path.child("messageExpression"), "messageExpression must be non-empty if specified");
+            self.errors.require(&path.child("messageExpression"), "messageExpression must be non-empty if specified");
         }
         if let Some(reason) = rule.get("reason").filter(|r| !REASONS.contains(&r.as_str().unwrap_or_default())) {
             self.errors.push(FieldError::not_supported(&path.child("reason"), reason, REASONS));
@@ -408,17 +398,17 @@ impl SchemaWalk<'_> {
         let field_path = text(rule, "fieldPath");
         let place = || path.child("fieldPath");
         if !field_path.is_empty() && field_path.trim().is_empty() {
-            self.invalid(place(), &field("fieldPath"), "must be non-empty if specified");
+            self.errors.invalid(&place(), &field("fieldPath"), "must be non-empty if specified");
         }
         if breaks(field_path) {
-            self.invalid(place(), &field("fieldPath"), "must not contain line breaks");
+            self.errors.invalid(&place(), &field("fieldPath"), "must not contain line breaks");
         }
         let resolvable = || {
             structural::unsupported(schema).is_some()
                 || fieldpath::resolve(field_path, schema, Notation::Brackets).is_ok()
         };
         if !field_path.is_empty() && !resolvable() {
-            self.invalid(place(), &field("fieldPath"), "must be a valid path");
+            self.errors.invalid(&place(), &field("fieldPath"), "must be a valid path");
         }
     }
 }
@@ -431,7 +421,7 @@ fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut FieldErrors) {
     let place = path.child("items");
     if flag(item, "nullable") {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(FieldError::forbidden(&place.child("nullable"), detail));
+        errors.forbid(&place.child("nullable"), detail);
     }
     if list_type != "map" {
         return;
@@ -443,11 +433,11 @@ fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut FieldErrors) {
         if !required.contains(name) && property.get("default").is_none() {
             let detail =
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-            errors.push(FieldError::required(&place.child("default"), detail));
+            errors.require(&place.child("default"), detail);
         }
         if flag(property, "nullable") {
             let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.push(FieldError::forbidden(&place.child("nullable"), detail));
+            errors.forbid(&place.child("nullable"), detail);
         }
     }
 }

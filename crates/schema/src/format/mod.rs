@@ -7,6 +7,7 @@ mod mail;
 mod net;
 mod time;
 
+use machinery::names::{dns1123_label, dns1123_subdomain};
 use machinery::url::Url;
 
 pub use time::parse_duration;
@@ -63,8 +64,8 @@ const FORMATS: &[(&str, Check)] = &[
     ("date", time::date),
     ("duration", |s| parse_duration(s).is_some()),
     ("datetime", time::date_time),
-    ("k8sshortname", |s| s.len() <= 63 && net::label(s)),
-    ("k8slongname", |s| s.len() <= 253 && s.split('.').all(net::label)),
+    ("k8sshortname", |s| dns1123_label(s).is_empty()),
+    ("k8slongname", |s| dns1123_subdomain(s).is_empty()),
 ];
 
 #[cfg(test)]

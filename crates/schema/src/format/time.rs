@@ -1,18 +1,13 @@
 //! Dates, times and durations.
 
-use machinery::time::{days_from_civil, parse_nanoseconds};
+use machinery::time::{parse_date, parse_nanoseconds};
 
 fn number(text: &str, digits: usize) -> Option<i64> {
     (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
 pub(super) fn date(text: &str) -> bool {
-    let mut parts = text.split('-');
-    let (Some(y), Some(m), Some(d), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
-        return false;
-    };
-    let (Some(year), Some(month), Some(day)) = (number(y, 4), number(m, 2), number(d, 2)) else { return false };
-    days_from_civil(year, month, day).is_some()
+    parse_date(text).is_ok()
 }
 
 /// Only the parts before and after the first `t` are checked.

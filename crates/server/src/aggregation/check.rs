@@ -63,7 +63,8 @@ impl Aggregation {
         let response = self.client.forward_unverified(&remote.backend, address, request);
         let response = tokio::time::timeout(limits::REMOTE_CHECK, response).await;
         let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
-        let response = response.unwrap_or_else(|_| Err(late.to_owned()));
+        let response =
+            response.map_or_else(|_| Err(late.to_owned()), |called| called.map_err(|error| error.to_string()));
         let response = response.map_err(|why| failed(format!("Get \"{url}\": {why}")))?;
         match response.status().as_u16() {
             200..=299 => Ok(()),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use base::webhook::{Backend, Client, Identity};
+use base::webhook::{Backend, Client, Identity, TransportError};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -186,7 +186,7 @@ impl Aggregation {
         let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
         let response = self.client.forward(&remote.backend, &address, request);
         let response = tokio::time::timeout(bound, response).await;
-        let response = response.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        let response = response.unwrap_or(Err(TransportError::Late));
         response.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
     }
 

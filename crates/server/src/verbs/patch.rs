@@ -3,7 +3,7 @@
 use base::request::FieldValidation;
 use base::wording::{decode_error, patch as wording, yaml_error};
 use bytes::Bytes;
-use machinery::patch::{Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
+use machinery::patch::{ObjectPatch, Raw, RawKind, Unknown, gotext, json_patch, merge_patch, strategic_merge};
 use machinery::value::{Decoded, JsonProblem};
 use machinery::yaml::{self, YamlProblem};
 use machinery::{FieldError, FieldPath, Release, Result, Status, Value};
@@ -39,8 +39,8 @@ impl PatchKind {
 pub enum Patch {
     /// A JSON patch, and the body that it was decoded from.
     Json(json_patch::JsonPatch, Bytes),
-    Merge(merge_patch::MergePatch),
-    Strategic(strategic_merge::StrategicPatch),
+    Merge(ObjectPatch),
+    Strategic(ObjectPatch),
 }
 
 /// The duplicate keys of a configuration, one line for each.

@@ -9,10 +9,10 @@ pub mod classes;
 mod external_ips;
 mod limit_ranger;
 mod nodes;
-mod pod_groups;
 pub mod pod_resources;
 mod pod_security;
 mod priority;
+mod protection;
 mod runtime_class;
 mod selection;
 mod service_account;
@@ -255,8 +255,8 @@ static PLUGINS: [Plugin; 39] = [
         CREATES,
         &[CLAIMS, ("", "persistentvolumes", ""), ("storage.k8s.io", "volumeattributesclasses", "")],
     )
-    .admits(volumes::protect),
-    on("PodGroupProtection", CREATES, &[("scheduling.k8s.io", "podgroups", "")]).admits(pod_groups::protect),
+    .admits(protection::protect),
+    on("PodGroupProtection", CREATES, &[("scheduling.k8s.io", "podgroups", "")]).admits(protection::protect),
     without_effect("OwnerReferencesPermissionEnforcement"),
     on("PersistentVolumeClaimResize", UPDATES, &[CLAIMS]).validates(volumes::resize),
     on("RuntimeClass", CREATES, &[PODS]).admits(runtime_class::admit).validates(runtime_class::validate),

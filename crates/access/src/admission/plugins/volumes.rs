@@ -1,24 +1,10 @@
-//! StorageObjectInUseProtection and PersistentVolumeClaimResize.
+//! PersistentVolumeClaimResize.
 
 use machinery::Value;
 use machinery::quantity::Quantity;
 
 use super::classes::storage_class;
-use super::{Decision, PluginRequest, push};
-
-/// Adds the finalizer by which controllers keep objects that are in use.
-pub fn protect(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
-    const FINALIZERS: [&str; 2] = ["metadata", "finalizers"];
-    let finalizer = match call.attributes.plural().as_str() {
-        "persistentvolumeclaims" => "kubernetes.io/pvc-protection",
-        "persistentvolumes" => "kubernetes.io/pv-protection",
-        _ => "kubernetes.io/vac-protection",
-    };
-    if !object.items_at(&FINALIZERS).iter().any(|known| known.as_str() == Some(finalizer)) {
-        push(object, &FINALIZERS, Value::from(finalizer));
-    }
-    Ok(())
-}
+use super::{Decision, PluginRequest};
 
 /// Rejects the expansion of a claim that is not bound, or whose class does not allow expansion.
 pub fn resize(call: &PluginRequest<'_>) -> Decision {

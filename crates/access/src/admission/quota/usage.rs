@@ -10,11 +10,7 @@ use crate::admission::plugins::classes::storage_class;
 use crate::admission::plugins::pod_resources::Amounts;
 
 /// Kinds that are also counted under their plain name.
-const NAMED: [&str; 4] = [CONFIG_MAPS, CONTROLLERS, QUOTAS, SECRETS];
-const CONFIG_MAPS: &str = "configmaps";
-const CONTROLLERS: &str = "replicationcontrollers";
-const QUOTAS: &str = "resourcequotas";
-const SECRETS: &str = "secrets";
+const NAMED: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
 const OF_SERVICES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 /// The infix between a storage class and a resource name.
@@ -24,9 +20,11 @@ const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 pub struct Counting {
     /// The name of a quota under which objects are counted, such as `count/pods`.
     pub count: String,
-    /// Whether a name of a quota belongs to the kind, apart from `count`.
+    /// The plain name under which objects are counted as well.
+    named: Option<&'static str>,
+    /// Whether a name of a quota belongs to the kind, apart from `count` and `named`.
     pub knows: fn(&str, &Devices<'_>) -> bool,
-    /// The usage of an object, apart from `count`.
+    /// The usage of an object, apart from `count` and `named`.
     pub usage: fn(&Value, i64, &Devices<'_>) -> Amounts,
     /// Whether an object is in a scope, which has a name, an operator and values.
     pub is_in_scope: fn(&Value, &Value) -> bool,
@@ -41,8 +39,14 @@ pub fn counting(group: &str, plural: &str) -> Option<Counting> {
         "" => format!("count/{plural}"),
         _ => format!("count/{plural}.{group}"),
     };
-    let plain =
-        Counting { count, knows: |_, _| false, usage: |_, _, _| Amounts::new(), is_in_scope: NONE, updates: false };
+    let plain = Counting {
+        count,
+        named: NAMED.into_iter().find(|name| group.is_empty() && *name == plural),
+        knows: |_, _| false,
+        usage: |_, _, _| Amounts::new(),
+        is_in_scope: NONE,
+        updates: false,
+    };
     Some(match (group, plural) {
         ("", "pods") => Counting {
             knows: |name, _| is_of_pods(name),
@@ -70,23 +74,8 @@ pub fn counting(group: &str, plural: &str) -> Option<Counting> {
             updates: true,
             ..plain
         },
-        ("", "configmaps") => {
-            Counting { knows: |name, _| name == CONFIG_MAPS, usage: |_, _, _| one_of(CONFIG_MAPS), ..plain }
-        }
-        ("", "replicationcontrollers") => {
-            Counting { knows: |name, _| name == CONTROLLERS, usage: |_, _, _| one_of(CONTROLLERS), ..plain }
-        }
-        ("", "resourcequotas") => {
-            Counting { knows: |name, _| name == QUOTAS, usage: |_, _, _| one_of(QUOTAS), ..plain }
-        }
-        ("", "secrets") => Counting { knows: |name, _| name == SECRETS, usage: |_, _, _| one_of(SECRETS), ..plain },
         _ => plain,
     })
-}
-
-/// The usage of an object that counts as one.
-fn one_of(name: &str) -> Amounts {
-    Amounts::from([(name.to_owned(), Quantity::from_int(1))])
 }
 
 /// The groups and plurals of the kinds to which a name of a quota belongs.
@@ -108,13 +97,14 @@ impl Counting {
     /// The usage of an object at a time in seconds.
     pub fn of(&self, object: &Value, now: i64, devices: &Devices<'_>) -> Amounts {
         let mut used = (self.usage)(object, now, devices);
-        used.insert(self.count.clone(), Quantity::from_int(1));
+        let counted = [Some(self.count.as_str()), self.named].into_iter().flatten();
+        used.extend(counted.map(|name| (name.to_owned(), Quantity::from_int(1))));
         used
     }
 
     /// Whether a name of a quota belongs to the kind.
     pub fn has(&self, name: &str, devices: &Devices<'_>) -> bool {
-        name == self.count || (self.knows)(name, devices)
+        name == self.count || self.named == Some(name) || (self.knows)(name, devices)
     }
 }
 
@@ -138,7 +128,7 @@ fn service_usage(service: &Value) -> Amounts {
 }
 
 fn claim_usage(claim: &Value) -> Amounts {
-    let mut used = one_of(OF_CLAIMS[0]);
+    let mut used = Amounts::from([(OF_CLAIMS[0].to_owned(), Quantity::from_int(1))]);
     let amount = |path: &[&str]| claim.at(path).and_then(|amount| Quantity::of(amount).ok());
     let requested = amount(&["spec", "resources", "requests", "storage"]);
     let allocated = amount(&["status", "allocatedResources", "storage"]);

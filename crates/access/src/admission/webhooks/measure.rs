@@ -18,12 +18,12 @@ pub fn called(hook: &Hook, attributes: &Attributes<'_>, elapsed: Duration, failu
         Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
         Some(Failure::Unconditional(_)) => (0, Some(("apiserver_internal_error", 0))),
         Some(Failure::Calling(error)) if hook.on_failure == FailurePolicy::Fail => {
-            (error.code, Some(("calling_webhook_error", error.code)))
+            (error.code(), Some(("calling_webhook_error", error.code())))
         }
         Some(Failure::Calling(error)) => {
             let webhook = WebhookName { name: name.clone(), r#type: kind };
             METRICS.admission.webhook_fail_open_count.get_or_create(&webhook).inc();
-            (error.code, None)
+            (error.code(), None)
         }
         None => (200, None),
     };

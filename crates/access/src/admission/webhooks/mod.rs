@@ -13,10 +13,12 @@ use base::clock;
 use base::notice::Notices;
 use base::trace::{self, Kind};
 use base::webhook::{CallError, Client, Endpoint};
+use base::wording::patch::lenient_json_patch_error;
 use cel::VariableNames;
 use futures_util::future::join_all;
 use imbl::OrdMap;
 use kinds::Scope;
+use machinery::patch::PatchError;
 use machinery::{Status, Text, Value};
 use objects::{Event, EventKind, Key};
 use resource::Version;
@@ -30,6 +32,7 @@ use super::patched::{self, Unknown};
 use super::sources::{EffectiveSources, SourceScope, Sources};
 use crate::audit::Layer;
 use crate::authentication::ReviewVersion;
+use review::InvalidResponse;
 
 /// Compiled match conditions.
 struct Conditions {
@@ -111,11 +114,44 @@ pub struct MutatingWebhooks<'a> {
 
 /// Why a call does not admit a write.
 enum Failure {
-    /// The call failed, or its response is not valid: `failurePolicy` decides.
-    Calling(CallError),
+    /// `failurePolicy` decides.
+    Calling(CallingError),
     Refused(Status),
     /// The webhook does not support dry runs, or its patch cannot be applied: the write is rejected whatever `failurePolicy` is.
     Unconditional(Status),
+}
+
+/// Why a call has no valid response.
+#[derive(Debug, thiserror::Error)]
+enum CallingError {
+    #[error("could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)")]
+    NoVersion,
+    #[error("failed to call webhook: {0}")]
+    Call(#[from] CallError),
+    /// The response is not an AdmissionReview.
+    #[error("failed to call webhook: {0}")]
+    NoReview(String),
+    #[error("received invalid webhook response: {0}")]
+    Invalid(#[from] InvalidResponse),
+    #[error("received undecodable patch in webhook response: {}", lenient_json_patch_error(.0))]
+    Patch(#[from] PatchError),
+}
+
+impl CallingError {
+    /// The code for metrics.
+    fn code(&self) -> u16 {
+        match self {
+            CallingError::NoVersion => 400,
+            CallingError::Call(error) => error.code(),
+            _ => 503,
+        }
+    }
+}
+
+impl<E: Into<CallingError>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Calling(error.into())
+    }
 }
 
 impl Hook {
@@ -204,8 +240,7 @@ impl Hook {
             return Err(Failure::Unconditional(Status::bad_request(why)));
         }
         let Some(review_version) = self.version else {
-            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return Err(Failure::Calling(CallError { why: why.to_owned(), code: 400 }));
+            return Err(CallingError::NoVersion.into());
         };
         let (uid, body) = review::request(review_version, attributes, version, objects);
         let name = self.kind.span_name();
@@ -220,12 +255,9 @@ impl Hook {
             ])
         };
         let call = client.post(&self.endpoint, self.timeout, body.to_json().into());
-        let call_failed = |error: CallError| Failure::Calling(error.with("failed to call webhook"));
-        let review = trace::span(name, Kind::Client, span_attributes, call).await.map_err(call_failed)?;
-        let decoded = review::ADMISSION.check(&review, review_version.name());
-        decoded.map_err(|why| call_failed(CallError { why, code: 503 }))?;
-        let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
-        let response = review::verified(&review, review_version, &uid, self.kind).map_err(invalid)?;
+        let review = trace::span(name, Kind::Client, span_attributes, call).await?;
+        review::ADMISSION.check(&review, review_version.name()).map_err(CallingError::NoReview)?;
+        let response = review::verified(&review, review_version, &uid, self.kind)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
         response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
@@ -250,7 +282,7 @@ impl Hook {
     /// Applies `failurePolicy` to a failure. `place` identifies the call in audit annotations.
     fn apply_failure_policy(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
         static FAILURES: Notices = Notices::new();
-        let CallError { why, .. } = match failure {
+        let why = match failure {
             Failure::Refused(status) | Failure::Unconditional(status) => return Err(status),
             Failure::Calling(error) => error,
         };

@@ -1,7 +1,6 @@
 //! AdmissionReview: the request to a webhook, and the responses that it may return.
 
-use base::webhook::CallError;
-use base::{clock, wording};
+use base::clock;
 use machinery::patch::{Unknown, json_patch};
 use machinery::{Status, Text, Value};
 use resource::{ReviewType, Version};
@@ -45,15 +44,26 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 pub const ADMISSION: ReviewType =
     ReviewType { group: "admission.k8s.io", kind: "AdmissionReview", go: "admission.v1.AdmissionReview" };
 
-/// Reads the `response` of a review. The error says why it is invalid.
+/// Why the `response` of a review is invalid.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidResponse {
+    #[error("expected response.uid={expected:?}, got {got:?}")]
+    Uid { expected: String, got: String },
+    #[error("expected webhook response of {expected}, Kind=AdmissionReview, got {got}, Kind={kind}")]
+    Type { expected: String, got: String, kind: String },
+    #[error("{0}")]
+    Fields(&'static str),
+}
+
+/// Reads the `response` of a review.
 pub fn verified<'a>(
     review: &'a Value,
     version: ReviewVersion,
     uid: &str,
     of: HookKind,
-) -> Result<Response<'a>, String> {
+) -> Result<Response<'a>, InvalidResponse> {
     let response = review.get("response").filter(|response| !response.is_null());
-    let response = response.ok_or("webhook response was absent")?;
+    let response = response.ok_or(InvalidResponse::Fields("webhook response was absent"))?;
     let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
     let mutating = of == HookKind::Mutating;
     if version == ReviewVersion::V1beta1 {
@@ -63,13 +73,13 @@ pub fn verified<'a>(
     }
     let response_uid = response.str_at(&["uid"]);
     if response_uid != uid {
-        return Err(format!("expected response.uid={uid:?}, got {response_uid:?}"));
+        return Err(InvalidResponse::Uid { expected: uid.to_owned(), got: response_uid.to_owned() });
     }
     let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
-    if api_version != version.api_version("admission.k8s.io") || kind != "AdmissionReview" {
-        let (wanted, found) =
-            (version.api_version("admission.k8s.io"), if api_version.is_empty() { "/" } else { api_version });
-        return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}"));
+    let expected = version.api_version("admission.k8s.io");
+    if api_version != expected || kind != "AdmissionReview" {
+        let got = if api_version.is_empty() { "/" } else { api_version };
+        return Err(InvalidResponse::Type { expected, got: got.to_owned(), kind: kind.to_owned() });
     }
     // a pointer in Go, where an empty type is not an absent one
     let patch_type = response.get("patchType").and_then(Value::as_str);
@@ -82,7 +92,7 @@ pub fn verified<'a>(
         (false, Some(""), true) => "webhook returned invalid response.patchType of \"\"",
         (false, Some(kind), true) => return Ok(Response { response, patch, patch_type: kind.to_owned() }),
     };
-    Err(why.to_owned())
+    Err(InvalidResponse::Fields(why))
 }
 
 impl Response<'_> {
@@ -124,11 +134,7 @@ impl Response<'_> {
         if self.patch.is_empty() {
             return Ok(None);
         }
-        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored).map_err(|error| {
-            let why = wording::patch::lenient_json_patch_error(&error);
-            let error = CallError { why, code: 503 };
-            Failure::Calling(error.with("received undecodable patch in webhook response"))
-        })?;
+        let patch = json_patch::decode_patch(&self.patch, Unknown::Ignored)?;
         if patch.operations.is_empty() {
             return Ok(None);
         }
@@ -193,7 +199,8 @@ mod tests {
             ),
         ];
         for (review, kind, want) in cases {
-            let found = verified(&review, ReviewVersion::V1, "u", kind).err().unwrap_or_default();
+            let found = verified(&review, ReviewVersion::V1, "u", kind).err();
+            let found = found.map(|error| error.to_string()).unwrap_or_default();
             assert_eq!(found, want, "{}", review.to_json());
         }
     }

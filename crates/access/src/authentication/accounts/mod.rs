@@ -153,7 +153,7 @@ impl Accounts {
     /// Sets the signing key, a private key in PEM, whose public key verifies from now on. An error is stored as well, so that
     /// requests do not wait for a key that will never be set.
     pub fn set_signing_key(&self, pem: Result<&[u8], String>) -> Result<(), String> {
-        let key = pem.and_then(SigningKey::from_pem);
+        let key = pem.and_then(|pem| Ok(SigningKey::from_pem(pem)?));
         let error = key.as_ref().err().cloned();
         self.inner.keys.send_modify(|keys| match key {
             Ok(key) => {
@@ -346,8 +346,11 @@ impl Accounts {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
-        let claims =
-            token.verify(&keys, &ALGORITHMS).map_err(str::to_owned).and_then(AccountClaims::parse).map(Arc::new);
+        let claims = token
+            .verify(&keys, &ALGORITHMS)
+            .map_err(|why| why.to_string())
+            .and_then(AccountClaims::parse)
+            .map(Arc::new);
         if let Ok(claims) = &claims {
             let mut verified = verified();
             if verified.len() >= limits::VERIFIED_TOKENS_MAX {

@@ -5,6 +5,8 @@ use cel::{Decl, Environment, Program, Type, Val, from_json, to_json};
 use kinds::{MINOR, user_info_type};
 use machinery::{Text, Value, json};
 
+use super::error::ClaimError;
+
 /// The source of a value.
 #[derive(Debug)]
 pub enum Mapping {
@@ -85,33 +87,37 @@ impl ClaimExpression {
         Ok(ClaimExpression { text: text.into(), variable, program })
     }
 
-    fn evaluate(&self, subject: &Value) -> Result<Value, String> {
-        let value = from_json(subject, Decl::json()).map_err(|error| error.to_string())?;
+    fn evaluate(&self, subject: &Value) -> Result<Value, ClaimError> {
+        let value = from_json(subject, Decl::json())?;
         let outcome = self.program.eval(&[(self.variable, value)], cel::rules::CALL_COST_MAX);
-        let failed = |error: &dyn std::fmt::Display| format!("expression '{}' resulted in error: {error}", self.text);
-        match outcome.result {
-            Ok(Val::Optional(None)) => Ok(Value::Null),
-            Ok(Val::Optional(Some(value))) => to_json(&value).map_err(|why| failed(&why)),
-            Ok(value) => to_json(&value).map_err(|why| failed(&why)),
-            Err(error) => Err(failed(&error)),
-        }
+        let result = outcome.result;
+        let result = result.map_err(|source| ClaimError::Evaluation { expression: self.text.clone(), source })?;
+        let json = match &result {
+            Val::Optional(None) => Ok(Value::Null),
+            Val::Optional(Some(value)) => to_json(value),
+            value => to_json(value),
+        };
+        json.map_err(|why| ClaimError::NotJson { expression: self.text.clone(), why })
     }
 
     /// The result, which must be a string.
-    fn text(&self, subject: &Value) -> Result<Text, String> {
+    fn text(&self, subject: &Value) -> Result<Text, ClaimError> {
         match self.evaluate(subject)? {
             Value::String(text) => Ok(text),
-            _ => Err(format!("error evaluating expression '{}': must evaluate to string", self.text)),
+            _ => Err(self.has_not("string")),
         }
     }
 
+    /// The error of a result that is not of the wanted type.
+    fn has_not(&self, wanted: &'static str) -> ClaimError {
+        ClaimError::Type { expression: self.text.clone(), wanted }
+    }
+
     /// The result, which must be a string or a list of strings; null and the empty string yield no strings.
-    fn texts(&self, subject: &Value) -> Result<Vec<Text>, String> {
+    fn texts(&self, subject: &Value) -> Result<Vec<Text>, ClaimError> {
         let mut texts = match self.evaluate(subject)? {
             Value::Null => vec![],
-            value => only_strings(&value).ok_or_else(|| {
-                format!("error evaluating expression '{}': must evaluate to list of string", self.text)
-            })?,
+            value => only_strings(&value).ok_or_else(|| self.has_not("list of string"))?,
         };
         texts.retain(|text| !text.is_empty());
         Ok(texts)
@@ -128,66 +134,62 @@ fn only_strings(value: &Value) -> Option<Vec<Text>> {
 }
 
 impl Mapping {
-    fn texts(&self, claims: &Value, field: &str) -> Result<Vec<Text>, String> {
+    fn texts(&self, claims: &Value, field: &'static str) -> Result<Vec<Text>, ClaimError> {
         match self {
             Mapping::ClaimExpression(expression) => expression.texts(claims),
             Mapping::Claim { name, prefix } => {
                 let Some(value) = claims.get(name) else { return Ok(vec![]) };
-                let texts = only_strings(value)
-                    .ok_or_else(|| format!("parse {field} claim {}: no string", machinery::value::quote(name)))?;
+                let texts = only_strings(value).ok_or_else(|| ClaimError::NotText { field, name: name.clone() })?;
                 Ok(texts.iter().map(|text| Text::from(format!("{prefix}{text}"))).collect())
             }
         }
     }
 
-    fn text(&self, claims: &Value, field: &str) -> Result<Text, String> {
+    fn text(&self, claims: &Value, field: &'static str) -> Result<Text, ClaimError> {
         match self {
             Mapping::ClaimExpression(expression) => expression.text(claims),
             Mapping::Claim { name, prefix } => match claims.get(name) {
                 Some(Value::String(text)) => Ok(Text::from(format!("{prefix}{text}"))),
-                Some(_) => Err(format!("parse {field} claim {}: no string", machinery::value::quote(name))),
-                None => Err(format!("parse {field} claim {}: claim not present", machinery::value::quote(name))),
+                Some(_) => Err(ClaimError::NotText { field, name: name.clone() }),
+                None => Err(ClaimError::Absent { field, name: name.clone() }),
             },
         }
     }
 }
 
 impl ClaimRule {
-    fn check(&self, subject: &Value) -> Result<(), String> {
+    fn check(&self, subject: &Value) -> Result<(), ClaimError> {
         match self {
             ClaimRule::Required { claim, value } => match claims_text(subject, claim)? {
                 found if found == value => Ok(()),
-                found => Err(format!("required claim {claim} value does not match. Got = {found}, want = {value}")),
+                found => Err(ClaimError::Mismatch { claim: claim.clone(), got: found.clone(), want: value.clone() }),
             },
             ClaimRule::ClaimExpression { expression, message } => match expression.evaluate(subject)? {
                 Value::Bool(true) => Ok(()),
-                _ if message.is_empty() => Err(format!("validation expression '{}' failed", expression.text)),
-                _ => Err(format!("validation expression '{}' failed: {message}", expression.text)),
+                _ => Err(ClaimError::NotHeld { expression: expression.text.clone(), message: message.clone() }),
             },
         }
     }
 }
 
-fn claims_text<'a>(claims: &'a Value, name: &str) -> Result<&'a Text, String> {
+fn claims_text<'a>(claims: &'a Value, name: &Text) -> Result<&'a Text, ClaimError> {
     match claims.get(name) {
         Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(format!("parse claim {name}: no string")),
-        None => Err(format!("required claim {name} not present in ID token")),
+        Some(_) => Err(ClaimError::RequiredNotText(name.clone())),
+        None => Err(ClaimError::RequiredAbsent(name.clone())),
     }
 }
 
 impl Claims {
-    pub fn user(&self, claims: &Value) -> Result<User, String> {
+    pub fn user(&self, claims: &Value) -> Result<User, ClaimError> {
         if let Mapping::Claim { name, .. } = &self.username
             && name == "email"
             && let Some(verified) = claims.get("email_verified")
             && *verified != Value::Bool(true)
         {
-            return Err("email not verified".to_owned());
+            return Err(ClaimError::Email);
         }
-        for rule in &self.claim_rules {
-            rule.check(claims).map_err(|why| format!("error evaluating claim validation rule: {why}"))?;
-        }
+        check_all(&self.claim_rules, "claim", claims)?;
         let name = self.username.text(claims, "username")?;
         let groups = self.groups.as_ref().map(|mapping| mapping.texts(claims, "groups")).transpose()?;
         let uid = self.uid.as_ref().map(|mapping| mapping.text(claims, "uid")).transpose()?;
@@ -202,12 +204,15 @@ impl Claims {
             }
         }
         let user = User { name, uid: uid.unwrap_or_default(), groups: groups.unwrap_or_default(), extra };
-        let user_variable = user_variable_of(&user);
-        for rule in &self.user_rules {
-            rule.check(&user_variable).map_err(|why| format!("error evaluating user info validation rule: {why}"))?;
-        }
+        check_all(&self.user_rules, "user info", &user_variable_of(&user))?;
         Ok(user.authenticated())
     }
+}
+
+/// `name` is that of the rules in errors.
+fn check_all(rules: &[ClaimRule], name: &'static str, subject: &Value) -> Result<(), ClaimError> {
+    let failed = |source| ClaimError::Rule { rules: name, source: Box::new(source) };
+    rules.iter().try_for_each(|rule| rule.check(subject)).map_err(failed)
 }
 
 fn user_variable_of(user: &User) -> Value {

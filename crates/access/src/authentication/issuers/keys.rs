@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use base::clock;
 use base::notice::Notices;
-use base::webhook::{Remote, RemoteEndpoint};
+use base::webhook::{Remote, RemoteEndpoint, SettingsError};
 use machinery::Value;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::error::{KeysError, VerificationError};
 use crate::authentication::jose::PublicKey;
 use crate::limits;
 
@@ -33,8 +34,8 @@ pub struct Discovered {
 #[derive(Debug, Default)]
 struct LastRead {
     at: Option<Instant>,
-    /// The error of the read; empty if it succeeded.
-    failure: String,
+    /// The error of the read.
+    failure: Option<Arc<KeysError>>,
 }
 
 /// The signature keys of a JSON Web Key Set (RFC 7517, section 5).
@@ -44,7 +45,7 @@ pub fn of_set(set: &Value) -> Arc<[PublicKey]> {
 
 impl KeySource {
     /// The keys for the verification of a token that names the key `id`; an empty `id` stands for any.
-    pub async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
+    pub async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, VerificationError> {
         match self {
             KeySource::Given(keys) => Ok(keys.clone()),
             KeySource::Discovered(discovered) => discovered.for_token(id).await,
@@ -55,7 +56,7 @@ impl KeySource {
 impl Discovered {
     /// `document` is the URL of the discovery document; `roots` is the CA bundle for its server and for the server of
     /// the keys.
-    pub fn new(issuer: &str, document: &str, roots: &[u8]) -> Result<Discovered, String> {
+    pub fn new(issuer: &str, document: &str, roots: &[u8]) -> Result<Discovered, SettingsError> {
         let remote = Remote::new(&RemoteEndpoint {
             url: document.to_owned(),
             roots: roots.to_vec(),
@@ -74,7 +75,7 @@ impl Discovered {
         self.keys.read().clone()
     }
 
-    async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
+    async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, VerificationError> {
         let is_among = |keys: &[PublicKey]| !keys.is_empty() && (id.is_empty() || keys.iter().any(|key| key.id == id));
         // tokens with known keys must not wait for a read that tokens with unknown keys cause
         let keys = self.known_keys();
@@ -88,39 +89,35 @@ impl Discovered {
             last_read.failure = match self.read().await {
                 Ok(keys) => {
                     *self.keys.write() = keys;
-                    String::new()
+                    None
                 }
-                Err(why) => {
+                Err(error) => {
                     static FAILURES: Notices = Notices::new();
                     if let Some(more) = FAILURES.due(&self.issuer) {
                         tracing::warn!(
                             issuer = self.issuer,
-                            why,
+                            why = error.to_string(),
                             more,
                             "the keys of an issuer of tokens cannot be read"
                         );
                     }
-                    why
+                    Some(Arc::new(error))
                 }
             };
             last_read.at = Some(clock::instant());
         }
         let keys = self.known_keys();
-        if keys.is_empty() && !last_read.failure.is_empty() {
-            return Err(format!("fetching keys {}", last_read.failure));
+        match &last_read.failure {
+            Some(failure) if keys.is_empty() => Err(VerificationError::Keys(failure.clone())),
+            _ => Ok(keys),
         }
-        Ok(keys)
     }
 
-    async fn read(&self) -> Result<Arc<[PublicKey]>, String> {
+    async fn read(&self) -> Result<Arc<[PublicKey]>, KeysError> {
         let document = self.document.get().await?;
         let issuer = document.str_at(&["issuer"]);
         if issuer != self.issuer {
-            return Err(format!(
-                "oidc: issuer did not match the issuer returned by provider, expected {} got {}",
-                machinery::value::quote(&self.issuer),
-                machinery::value::quote(issuer)
-            ));
+            return Err(KeysError::Issuer { expected: self.issuer.clone(), got: issuer.to_owned() });
         }
         let url = document.str_at(&["jwks_uri"]).to_owned();
         let set = Remote::new(&RemoteEndpoint { url, roots: self.roots.clone(), ..RemoteEndpoint::default() })?;

@@ -4,6 +4,7 @@
 
 mod claims;
 mod configuration;
+mod error;
 mod keys;
 
 use base::clock;
@@ -15,6 +16,7 @@ use super::jose::{Algorithm, Unverified};
 use crate::limits;
 use claims::Claims;
 pub use configuration::{Anonymous, AuthenticationConfiguration};
+use error::{IssuerError, VerificationError};
 use keys::KeySource;
 
 /// An issuer of tokens, and the mapping of its claims to users.
@@ -29,29 +31,27 @@ pub struct Issuer {
 
 impl Issuer {
     /// Authenticates a token. `None` if it has another issuer; the error says why it is invalid.
-    pub async fn authenticate(&self, token: &str) -> Option<Result<User, String>> {
+    pub async fn authenticate(&self, token: &str) -> Option<Result<User, IssuerError>> {
         let token = Unverified::parse(token)?;
         if token.claims.str_at(&["iss"]) != self.url {
             return None;
         }
-        Some(self.user(&token).await.map_err(|why| format!("oidc: {why}")))
+        Some(self.user(&token).await)
     }
 
-    async fn user(&self, token: &Unverified<'_>) -> Result<User, String> {
-        let claims = self.verified(token).await.map_err(|why| format!("verify token: {why}"))?;
-        self.claims.user(claims)
+    async fn user(&self, token: &Unverified<'_>) -> Result<User, IssuerError> {
+        Ok(self.claims.user(self.verified(token).await?)?)
     }
 
-    async fn verified<'t>(&self, token: &'t Unverified<'_>) -> Result<&'t Value, String> {
+    async fn verified<'t>(&self, token: &'t Unverified<'_>) -> Result<&'t Value, VerificationError> {
         let audiences = texts(token.claims.get("aud"));
         if !audiences.iter().any(|audience| self.audiences.contains(audience)) {
             let wanted = machinery::value::quote(self.audiences.first().map_or("", Text::as_str));
-            return Err(format!("oidc: expected audience {wanted} got {}", quote_list(&audiences)));
+            return Err(VerificationError::Audience { wanted, given: quote_list(&audiences) });
         }
         check_times(&token.claims, clock::machine_seconds())?;
         let keys = self.keys.for_token(token.key_id()).await?;
-        let failed = |why: &str| format!("failed to verify signature: {why}");
-        token.verify(&keys, &self.algorithms).map_err(failed)
+        Ok(token.verify(&keys, &self.algorithms)?)
     }
 }
 
@@ -64,21 +64,15 @@ fn texts(value: Option<&Value>) -> Vec<Text> {
     }
 }
 
-fn check_times(claims: &Value, now: i64) -> Result<(), String> {
+fn check_times(claims: &Value, now: i64) -> Result<(), VerificationError> {
     let time = |name: &str| claims.get(name).and_then(Value::as_float).map(|seconds| seconds as i64);
     match time("exp") {
         Some(expiry) if now < expiry => {}
-        Some(expiry) => {
-            return Err(format!("oidc: token is expired (Token Expiry: {})", machinery::time::rfc3339(expiry)));
-        }
-        None => return Err("oidc: token has no expiry".to_owned()),
+        Some(expiry) => return Err(VerificationError::Expired(expiry)),
+        None => return Err(VerificationError::NoExpiry),
     }
     match time("nbf") {
-        Some(begin) if now + limits::NOT_BEFORE_LEEWAY < begin => Err(format!(
-            "oidc: current time {} before the nbf (not before) time: {}",
-            machinery::time::rfc3339(now),
-            machinery::time::rfc3339(begin)
-        )),
+        Some(begin) if now + limits::NOT_BEFORE_LEEWAY < begin => Err(VerificationError::NotBefore { now, begin }),
         _ => Ok(()),
     }
 }

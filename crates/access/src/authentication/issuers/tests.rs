@@ -108,7 +108,7 @@ fn claims_map_to_user() {
     assert_eq!(of(by_claim("sub", ""), by_claim("absent", ""), claims.clone()).unwrap().1.len(), 1);
     let refused = [("absent", "claim not present"), ("n", "no string"), ("email", "email not verified")];
     for (claim, why) in refused {
-        let error = of(by_claim(claim, ""), by_claim("g", ""), claims.clone()).unwrap_err();
+        let error = of(by_claim(claim, ""), by_claim("g", ""), claims.clone()).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
     let expression = |text: &str| {
@@ -116,13 +116,14 @@ fn claims_map_to_user() {
     };
     let found = of(by_claim("sub", ""), expression("claims.g.filter(g, g != 'a')"), claims.clone()).unwrap();
     assert_eq!(found.1[0], "b");
-    assert!(of(by_claim("sub", ""), expression("claims.absent"), claims).unwrap_err().contains("no such key: absent"));
+    let error = of(by_claim("sub", ""), expression("claims.absent"), claims).unwrap_err().to_string();
+    assert!(error.contains("no such key: absent"), "{error}");
 }
 
 #[test]
 fn times_are_checked() {
     let now = 1_000_000;
-    let of = |claims: Value| check_times(&claims, now);
+    let of = |claims: Value| check_times(&claims, now).map_err(|error| error.to_string());
     assert!(of(json!({"exp": 1_000_001})).is_ok());
     assert!(of(json!({"exp": 1_000_001, "nbf": 1_000_200})).is_ok());
     assert!(of(json!({"exp": 1_000_000})).unwrap_err().contains("token is expired"));

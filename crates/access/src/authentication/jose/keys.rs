@@ -13,6 +13,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::Algorithm;
 use super::algorithm::Family;
+use super::error::KeyError;
 
 /// A public key, which verifies signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +26,8 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    fn of_der(der: &[u8]) -> Result<PublicKey, String> {
-        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| "it is not a public key".to_owned())?;
+    fn of_der(der: &[u8]) -> Result<PublicKey, KeyError> {
+        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| KeyError::NotPublic)?;
         let family = match info.parsed() {
             Ok(Parsed::RSA(_)) => Some(Family::Rsa),
             Ok(Parsed::EC(_)) => {
@@ -36,7 +37,7 @@ impl PublicKey {
             _ => None,
         };
         let id = URL_SAFE_NO_PAD.encode(base::digest::sha256(info.raw));
-        let family = family.ok_or("neither an RSA key nor one of the curves P-256, P-384, P-521")?;
+        let family = family.ok_or(KeyError::Family)?;
         Ok(PublicKey { family, id, der: info.raw.to_vec() })
     }
 
@@ -114,21 +115,20 @@ pub struct SigningKey {
 
 impl SigningKey {
     /// From a private key, PEM: PKCS #8, PKCS #1 or SEC 1.
-    pub fn from_pem(pem: &[u8]) -> Result<SigningKey, String> {
-        let (kind, der) = sections(pem)?.into_iter().next().ok_or("it holds no key")?;
+    pub fn from_pem(pem: &[u8]) -> Result<SigningKey, KeyError> {
+        let (kind, der) = sections(pem)?.into_iter().next().ok_or(KeyError::NoKey)?;
         SigningKey::of_section(kind, &der)
     }
 
-    fn of_section(kind: SectionKind, der: &[u8]) -> Result<SigningKey, String> {
-        let unusable = |_| "its private key cannot be used".to_owned();
+    fn of_section(kind: SectionKind, der: &[u8]) -> Result<SigningKey, KeyError> {
         let rsa = match kind {
             SectionKind::PrivateKey => RsaKeyPair::from_pkcs8(der).ok(),
-            SectionKind::RsaPrivateKey => Some(RsaKeyPair::from_der(der).map_err(|_| unusable(()))?),
+            SectionKind::RsaPrivateKey => Some(RsaKeyPair::from_der(der).map_err(|_| KeyError::Unusable)?),
             SectionKind::EcPrivateKey => None,
-            _ => return Err("it holds no private key".to_owned()),
+            _ => return Err(KeyError::NotPrivate),
         };
         if let Some(pair) = rsa {
-            let public = pair.public_key().as_der().map_err(|_| unusable(()))?;
+            let public = pair.public_key().as_der().map_err(|_| KeyError::Unusable)?;
             return Ok(SigningKey { public: PublicKey::of_der(public.as_ref())?, secret: Secret::Rsa(pair) });
         }
         for algorithm in [
@@ -141,11 +141,11 @@ impl SigningKey {
                 _ => EcdsaKeyPair::from_pkcs8(algorithm, der),
             };
             if let Ok(pair) = pair {
-                let public = pair.public_key().as_der().map_err(|_| unusable(()))?;
+                let public = pair.public_key().as_der().map_err(|_| KeyError::Unusable)?;
                 return Ok(SigningKey { public: PublicKey::of_der(public.as_ref())?, secret: Secret::Ec(pair) });
             }
         }
-        Err(unusable(()))
+        Err(KeyError::Unusable)
     }
 
     pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
@@ -162,24 +162,24 @@ impl SigningKey {
 }
 
 /// The keys of a PEM file: public keys, certificates, and private keys for their public half.
-pub fn public_keys(pem: &[u8]) -> Result<Vec<PublicKey>, String> {
+pub fn public_keys(pem: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
     let key = |(kind, der): (SectionKind, Vec<u8>)| match kind {
         SectionKind::PublicKey => PublicKey::of_der(&der),
         SectionKind::Certificate => {
             let certificate = x509_parser::parse_x509_certificate(&der);
-            let (_, certificate) = certificate.map_err(|_| "it holds a broken certificate".to_owned())?;
+            let (_, certificate) = certificate.map_err(|_| KeyError::Certificate)?;
             PublicKey::of_der(certificate.public_key().raw)
         }
         _ => SigningKey::of_section(kind, &der).map(|key| key.public),
     };
     let keys: Vec<PublicKey> = sections(pem)?.into_iter().map(key).collect::<Result<_, _>>()?;
-    if keys.is_empty() { Err("it holds no key".to_owned()) } else { Ok(keys) }
+    if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(keys) }
 }
 
 /// The sections of a PEM file that can be keys.
-fn sections(pem: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, String> {
+fn sections(pem: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, KeyError> {
     let parsed: Result<Vec<(SectionKind, Vec<u8>)>, _> = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).collect();
-    let sections = parsed.map_err(|_| "it is not a PEM file".to_owned())?;
+    let sections = parsed.map_err(|_| KeyError::NotPem)?;
     let key_kinds = [
         SectionKind::PublicKey,
         SectionKind::Certificate,

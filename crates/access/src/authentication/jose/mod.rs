@@ -1,6 +1,7 @@
 //! Parsing, signing and verification of JSON Web Tokens in the compact form (RFC 7515, 7519). Callers check the claims.
 
 mod algorithm;
+mod error;
 mod keys;
 
 use base64::Engine as _;
@@ -8,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use machinery::{Value, json};
 
 pub use algorithm::Algorithm;
+pub use error::SignatureError;
 pub use keys::{PublicKey, SigningKey, public_keys};
 
 /// A parsed token that has not been verified.
@@ -43,18 +45,18 @@ impl<'a> Unverified<'a> {
 
     /// The claims, if one of the keys has signed them: the key with the `kid` of the token, or any key if the token has
     /// none. The algorithm must be allowed and fit the key.
-    pub fn verify(&self, keys: &[PublicKey], allowed: &[Algorithm]) -> Result<&Value, &'static str> {
+    pub fn verify(&self, keys: &[PublicKey], allowed: &[Algorithm]) -> Result<&Value, SignatureError> {
         let id = self.key_id();
         let mut candidates = keys.iter().filter(|key| id.is_empty() || key.id == id).peekable();
         if candidates.peek().is_none() {
-            return Err("invalid signature, no keys found");
+            return Err(SignatureError::NoKeys);
         }
         let algorithm = self.algorithm().filter(|algorithm| allowed.contains(algorithm));
         let message = self.signed.as_bytes();
         let is_valid = self.header.get("crit").is_none()
             && algorithm
                 .is_some_and(|algorithm| candidates.any(|key| key.verifies(algorithm, message, &self.signature)));
-        if is_valid { Ok(&self.claims) } else { Err("go-jose/go-jose: error in cryptographic primitive") }
+        if is_valid { Ok(&self.claims) } else { Err(SignatureError::Invalid) }
     }
 }
 

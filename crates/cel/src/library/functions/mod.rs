@@ -21,13 +21,13 @@ pub struct Definition {
 }
 
 macro_rules! functions {
-    ($library:ident $($name:literal, $call:expr, $costs:expr $(, $always:ident)? => $($overload:literal)+;)*) => {
+    ($library:ident $($name:literal, $call:expr, $costs:expr $(, $always:ident)? => $($overload:literal)* $(($($made:expr),+))?;)*) => {
         pub static $library: &[Definition] = &[$(Definition {
             name: $name,
             call: $call,
             costs: $costs,
             is_general: $crate::library::functions::functions!(@general $($always)?),
-            overloads: &[$($overload),+],
+            overloads: &[$($overload,)* $($($made),+)?],
         }),*];
     };
     (@general always) => { true };
@@ -42,6 +42,7 @@ mod standard;
 /// All functions, in the order in which overloads are tried.
 pub static ALL: &[(Library, &[Definition])] = &[
     (Library::Standard, standard::STANDARD),
+    (Library::Standard, standard::ORDERS),
     (Library::Strings, extensions::STRINGS),
     (Library::Authorization, kubernetes::AUTHORIZATION),
     (Library::Regex, kubernetes::REGEX),

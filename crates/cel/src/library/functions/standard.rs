@@ -32,44 +32,7 @@ functions! { STANDARD
         "subtract_timestamp_timestamp | timestamp; timestamp | duration" "subtract_uint64 | uint; uint | uint";
     "_/_", standard::divide, UNIT =>
         "divide_double | double; double | double" "divide_int64 | int; int | int" "divide_uint64 | uint; uint | uint";
-    "_<=_", standard::less_equals, UNIT =>
-        "less_equals_bool | bool; bool | bool" "less_equals_int64 | int; int | bool"
-        "less_equals_int64_double | int; double | bool" "less_equals_int64_uint64 | int; uint | bool"
-        "less_equals_uint64 | uint; uint | bool" "less_equals_uint64_double | uint; double | bool"
-        "less_equals_uint64_int64 | uint; int | bool" "less_equals_double | double; double | bool"
-        "less_equals_double_int64 | double; int | bool" "less_equals_double_uint64 | double; uint | bool";
-    "_<=_", standard::less_equals, COMPARISON =>
-        "less_equals_string | string; string | bool" "less_equals_bytes | bytes; bytes | bool";
-    "_<=_", standard::less_equals, UNIT =>
-        "less_equals_timestamp | timestamp; timestamp | bool" "less_equals_duration | duration; duration | bool";
-    "_<_", standard::less, UNIT =>
-        "less_bool | bool; bool | bool" "less_int64 | int; int | bool" "less_int64_double | int; double | bool"
-        "less_int64_uint64 | int; uint | bool" "less_uint64 | uint; uint | bool" "less_uint64_double | uint; double | bool"
-        "less_uint64_int64 | uint; int | bool" "less_double | double; double | bool"
-        "less_double_int64 | double; int | bool" "less_double_uint64 | double; uint | bool";
-    "_<_", standard::less, COMPARISON => "less_string | string; string | bool" "less_bytes | bytes; bytes | bool";
-    "_<_", standard::less, UNIT =>
-        "less_timestamp | timestamp; timestamp | bool" "less_duration | duration; duration | bool";
     "_==_", standard::unavailable, costs(Equality, Size::Unknown, Charge::Fixed(1)) => "equals | A; A | bool";
-    "_>=_", standard::greater_equals, UNIT =>
-        "greater_equals_bool | bool; bool | bool" "greater_equals_int64 | int; int | bool"
-        "greater_equals_int64_double | int; double | bool" "greater_equals_int64_uint64 | int; uint | bool"
-        "greater_equals_uint64 | uint; uint | bool" "greater_equals_uint64_double | uint; double | bool"
-        "greater_equals_uint64_int64 | uint; int | bool" "greater_equals_double | double; double | bool"
-        "greater_equals_double_int64 | double; int | bool" "greater_equals_double_uint64 | double; uint | bool";
-    "_>=_", standard::greater_equals, COMPARISON =>
-        "greater_equals_string | string; string | bool" "greater_equals_bytes | bytes; bytes | bool";
-    "_>=_", standard::greater_equals, UNIT =>
-        "greater_equals_timestamp | timestamp; timestamp | bool" "greater_equals_duration | duration; duration | bool";
-    "_>_", standard::greater, UNIT =>
-        "greater_bool | bool; bool | bool" "greater_int64 | int; int | bool" "greater_int64_double | int; double | bool"
-        "greater_int64_uint64 | int; uint | bool" "greater_uint64 | uint; uint | bool"
-        "greater_uint64_double | uint; double | bool" "greater_uint64_int64 | uint; int | bool"
-        "greater_double | double; double | bool" "greater_double_int64 | double; int | bool"
-        "greater_double_uint64 | double; uint | bool";
-    "_>_", standard::greater, COMPARISON => "greater_string | string; string | bool" "greater_bytes | bytes; bytes | bool";
-    "_>_", standard::greater, UNIT =>
-        "greater_timestamp | timestamp; timestamp | bool" "greater_duration | duration; duration | bool";
     "_?_:_", standard::unavailable, costs(Branches, Size::Either, Charge::Fixed(1)) => "conditional | bool; A; A | A";
     "_[_]", standard::unavailable, UNIT => "index_list | list(A); int | A" "index_map | map(A, B); A | B";
     "_||_", standard::unavailable, SHORT_CIRCUIT => "logical_or | bool; bool | bool";
@@ -132,6 +95,29 @@ functions! { STANDARD
     "uint", standard::to_uint, UNIT =>
         "uint64_to_uint64 | uint | uint" "double_to_uint64 | double | uint" "int64_to_uint64 | int | uint"
         "string_to_uint64 | string | uint";
+}
+
+/// The orders of values, whose overloads have the same types.
+macro_rules! orders {
+    ($($name:literal, $call:expr, $id:literal;)*) => { functions! { ORDERS $(
+        $name, $call, UNIT => (
+            concat!($id, "_bool | bool; bool | bool"), concat!($id, "_int64 | int; int | bool"),
+            concat!($id, "_int64_double | int; double | bool"), concat!($id, "_int64_uint64 | int; uint | bool"),
+            concat!($id, "_uint64 | uint; uint | bool"), concat!($id, "_uint64_double | uint; double | bool"),
+            concat!($id, "_uint64_int64 | uint; int | bool"), concat!($id, "_double | double; double | bool"),
+            concat!($id, "_double_int64 | double; int | bool"), concat!($id, "_double_uint64 | double; uint | bool"));
+        $name, $call, COMPARISON =>
+            (concat!($id, "_string | string; string | bool"), concat!($id, "_bytes | bytes; bytes | bool"));
+        $name, $call, UNIT => (
+            concat!($id, "_timestamp | timestamp; timestamp | bool"),
+            concat!($id, "_duration | duration; duration | bool"));
+    )* } };
+}
+orders! {
+    "_<=_", standard::less_equals, "less_equals";
+    "_<_", standard::less, "less";
+    "_>=_", standard::greater_equals, "greater_equals";
+    "_>_", standard::greater, "greater";
 }
 
 functions! { OPTIONALS

@@ -4,6 +4,7 @@ use super::{Clause, PRECISION_MAX, bytes};
 use crate::library::standard::plain;
 use crate::value::{Val, time};
 use crate::work;
+use machinery::value::shortest::with_exponent;
 
 pub(super) fn print(clause: Clause, value: &Val<'_>) -> Option<String> {
     let precision = clause.precision.unwrap_or(6).min(PRECISION_MAX);
@@ -15,7 +16,7 @@ pub(super) fn print(clause: Clause, value: &Val<'_>) -> Option<String> {
             Some(match clause.verb {
                 _ if !number.is_finite() => double(number),
                 'f' => format!("{number:.precision$}"),
-                _ => scientific(number, precision),
+                _ => with_exponent(&format!("{number:.precision$e}")),
             })
         }
         _ => super::print(clause, value),
@@ -37,14 +38,6 @@ fn double(d: f64) -> String {
         f64::NEG_INFINITY => "-Infinity".to_owned(),
         d => d.to_string(),
     }
-}
-
-/// At least two digits of exponent, with a sign.
-fn scientific(d: f64, precision: usize) -> String {
-    let text = format!("{d:.precision$e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
 }
 
 /// `%s` of a value: strings and bytes as they are, maps sorted by their printed keys.

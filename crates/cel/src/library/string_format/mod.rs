@@ -2,11 +2,11 @@
 
 mod latest;
 
-use super::standard::{double_text, plain, type_name};
+use super::standard::plain;
 use crate::limits::PRECISION_MAX;
 use crate::value::{Error, Result, Val, time};
 use crate::work;
-use machinery::value::quote;
+use machinery::value::{quote, shortest};
 
 /// A clause of a format string, such as `%.2f`.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ fn refusal(verb: char, arg: &Val<'_>) -> String {
             let why = quote("invalid UTF-8 in bytes, cannot convert to string");
             format!("error during formatting: could not convert argument {why} to string")
         }
-        _ => wrong_type(verb, &type_name(arg)),
+        _ => wrong_type(verb, &arg.type_of().runtime_name()),
     }
 }
 
@@ -256,7 +256,7 @@ fn text(value: &Val<'_>) -> Option<String> {
     work::make(bytes(value))?;
     Some(match value {
         Val::Null => "null".to_owned(),
-        Val::Double(d) => double_text(*d),
+        Val::Double(d) => shortest::float(*d),
         Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::String(_) => plain(value),
         Val::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.to_owned(),
         Val::Duration(d) => time::duration_text(*d),
@@ -289,7 +289,7 @@ fn nested(value: &Val<'_>) -> Option<String> {
     Some(match value {
         Val::String(s) => quote(s),
         Val::Bytes(bytes) => format!("b{}", quote(std::str::from_utf8(bytes).ok()?)),
-        Val::Double(d) if special(*d).is_some() => quote(&double_text(*d)),
+        Val::Double(d) if special(*d).is_some() => quote(&shortest::float(*d)),
         Val::Double(d) => format!("{d:.6}"),
         Val::Duration(d) => format!("duration({})", quote(&time::duration_text(*d))),
         Val::Timestamp(t) => format!("timestamp({})", quote(&time::timestamp_text(*t))),

@@ -5,6 +5,7 @@ use base::clock;
 
 use super::messages::{EncryptedObject, SOURCE_KEY, SOURCE_SEED};
 use crate::encryption::cipher::Cipher;
+use crate::encryption::error::{CipherError, KmsError};
 use crate::limits;
 
 /// The block of SHA-256, in bytes.
@@ -26,13 +27,10 @@ impl Source {
         (Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, &seed)), seed)
     }
 
-    /// The source of a type of [`EncryptedObject`]. The error is one line without secrets.
-    pub fn of(source_type: i32, bytes: &[u8]) -> Result<Source, String> {
+    /// The source of a type of [`EncryptedObject`].
+    pub fn of(source_type: i32, bytes: &[u8]) -> Result<Source, KmsError> {
         match source_type {
-            SOURCE_KEY => {
-                let cipher = Cipher::gcm(bytes).ok_or_else(|| format!("invalid key size {}", bytes.len()))?;
-                Ok(Source::Key(cipher))
-            }
+            SOURCE_KEY => Cipher::gcm(bytes).map(Source::Key).ok_or(KmsError::KeySize(bytes.len())),
             // HMAC replaces a key that is longer than its block by its digest, but the library does not accept such
             // keys
             SOURCE_SEED if bytes.len() > BLOCK => {
@@ -40,12 +38,12 @@ impl Source {
                 Ok(Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, hashed.as_ref())))
             }
             SOURCE_SEED if bytes.len() >= SIZE => Ok(Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, bytes))),
-            SOURCE_SEED => Err(format!("invalid seed length {} used for key generation", bytes.len())),
-            other => Err(format!("unknown encryptedDEKSourceType: {other}")),
+            SOURCE_SEED => Err(KmsError::SeedSize(bytes.len())),
+            other => Err(KmsError::SourceType(other)),
         }
     }
 
-    pub fn seal(&self, plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
+    pub fn seal(&self, plain: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, CipherError> {
         match self {
             Source::Key(cipher) => cipher.seal(plain, authenticated),
             Source::Seed(seed) => {
@@ -55,12 +53,11 @@ impl Source {
         }
     }
 
-    pub fn open(&self, sealed: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, String> {
+    pub fn open(&self, sealed: &[u8], authenticated: &[u8]) -> Result<Vec<u8>, CipherError> {
         match self {
             Source::Key(cipher) => cipher.open(sealed, authenticated),
             Source::Seed(seed) => {
-                let short = "the stored data was shorter than the required size";
-                let (info, sealed) = sealed.split_at_checked(SIZE).ok_or(short)?;
+                let (info, sealed) = sealed.split_at_checked(SIZE).ok_or(CipherError::Short)?;
                 derived(seed, info)?.open(sealed, authenticated)
             }
         }
@@ -68,39 +65,33 @@ impl Source {
 }
 
 /// The cipher of one value.
-fn derived(seed: &hkdf::Prk, info: &[u8]) -> Result<Cipher, String> {
+fn derived(seed: &hkdf::Prk, info: &[u8]) -> Result<Cipher, CipherError> {
     let mut key = [0; SIZE];
     let info = [info];
     let filled = seed.expand(&info, hkdf::HKDF_SHA256).and_then(|material| material.fill(&mut key));
-    filled.map_err(|_| "failed to derive a key")?;
-    Cipher::gcm(&key).ok_or_else(|| "failed to derive a key".to_owned())
+    filled.map_err(|_| CipherError::NotDerived)?;
+    Cipher::gcm(&key).ok_or(CipherError::NotDerived)
 }
 
-/// Checks the bounds that kube-apiserver sets, with its messages.
-pub fn validate(object: &EncryptedObject) -> Result<(), String> {
+/// Checks the bounds that kube-apiserver sets.
+pub fn validate(object: &EncryptedObject) -> Result<(), KmsError> {
     let EncryptedObject { data, key_id, source, annotations, source_type } = object;
     if ![SOURCE_KEY, SOURCE_SEED].contains(source_type) {
-        return Err(format!("unknown encryptedDEKSourceType: {source_type}"));
+        return Err(KmsError::SourceType(*source_type));
     }
     if data.is_empty() {
-        return Err("encrypted data is empty".to_owned());
+        return Err(KmsError::NoData);
     }
-    bounded("encrypted DEK source", source.len(), limits::KMS_SOURCE_BYTES_MAX)
-        .map_err(|why| format!("failed to validate encrypted DEK source: {why}"))?;
-    bounded("keyID", key_id.len(), limits::KMS_KEY_ID_BYTES_MAX)
-        .map_err(|why| format!("failed to validate key id: {why}"))?;
+    bounded("encrypted DEK source", "encrypted DEK source", source.len(), limits::KMS_SOURCE_BYTES_MAX)?;
+    bounded("key id", "keyID", key_id.len(), limits::KMS_KEY_ID_BYTES_MAX)?;
     let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
-    if size > limits::KMS_ANNOTATIONS_BYTES_MAX {
-        let most = limits::KMS_ANNOTATIONS_BYTES_MAX;
-        return Err(format!("total size of annotations is {size}, which exceeds the max size of {most}"));
-    }
-    Ok(())
+    if size > limits::KMS_ANNOTATIONS_BYTES_MAX { Err(KmsError::Annotations(size)) } else { Ok(()) }
 }
 
-fn bounded(name: &str, size: usize, most: usize) -> Result<(), String> {
+fn bounded(part: &'static str, name: &'static str, size: usize, most: usize) -> Result<(), KmsError> {
     match size {
-        0 => Err(format!("{name} is empty")),
-        _ if size > most => Err(format!("{name} is {size} bytes, which exceeds the max size of {most}")),
+        0 => Err(KmsError::Empty { part, name }),
+        _ if size > most => Err(KmsError::Long { part, name, size, most }),
         _ => Ok(()),
     }
 }

@@ -16,13 +16,14 @@ use std::time::Duration;
 
 use base::{clock, digest, task};
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use prost::Message as _;
 use tokio::time::Instant;
 
 use self::envelope::Source;
 use self::messages::{DecryptRequest, EncryptRequest, EncryptedObject, SOURCE_SEED, StatusResponse};
 use self::plugin::{Plugin, Service};
+use super::error::{EncryptionError, KmsError};
 use crate::layout::{Opened, Place};
 use crate::limits;
 
@@ -49,7 +50,7 @@ pub struct Kms {
 /// A source to decrypt, and where to send it.
 struct Call {
     object: EncryptedObject,
-    reply: SyncSender<Result<Arc<Source>, String>>,
+    reply: SyncSender<Result<Arc<Source>, KmsError>>,
 }
 
 /// The seed that encrypts values.
@@ -71,10 +72,6 @@ struct Shared {
     fault: Mutex<Option<String>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 /// A value without its data: all that the plugin needs to decrypt the source of the key.
 fn envelope_of(object: &EncryptedObject) -> EncryptedObject {
     let EncryptedObject { data: _, key_id, source, annotations, source_type } = object;
@@ -91,7 +88,7 @@ fn digest_of(object: &EncryptedObject) -> String {
 
 impl Shared {
     fn keep(&self, object: &EncryptedObject, source: Arc<Source>) {
-        let mut sources = lock(&self.sources);
+        let mut sources = self.sources.lock();
         if sources.len() >= limits::KMS_SOURCES_MAX {
             sources.clear();
         }
@@ -104,56 +101,54 @@ impl Kms {
     ///
     /// # Errors
     ///
-    /// One line: the plugin does not respond or is not healthy within [`limits::KMS_START`].
-    pub fn start(settings: Settings) -> Result<Kms, String> {
-        let Settings { name, endpoint, timeout } = settings;
-        let plugin = Plugin::new(endpoint, timeout).map_err(|why| format!("kms provider {name}: {why}"))?;
-        Kms::with(name, Box::new(plugin))
+    /// The plugin does not respond or is not healthy within [`limits::KMS_START`].
+    pub fn start(settings: &Settings) -> Result<Kms, KmsError> {
+        let plugin = Plugin::new(settings.endpoint.clone(), settings.timeout)?;
+        Kms::with(settings.name.clone(), Box::new(plugin))
     }
 
-    fn with(name: String, service: Box<dyn Service>) -> Result<Kms, String> {
-        let of = |why: String| format!("kms provider {name}: {why}");
+    fn with(name: String, service: Box<dyn Service>) -> Result<Kms, KmsError> {
         let shared = Arc::new(Shared::default());
         let (calls, received) = sync_channel(limits::KMS_CALLS_MAX);
         let worker = Worker { name: name.clone(), service, shared: shared.clone() };
         let (started, start) = sync_channel(1);
         let thread = std::thread::Builder::new().name(format!("kms {name}"));
-        thread.spawn(move || worker.run(&started, &received)).map_err(|error| of(error.to_string()))?;
-        let ended = |_| Err("its thread has ended".to_owned());
-        task::blocking(|| start.recv()).unwrap_or_else(ended).map_err(of)?;
+        thread.spawn(move || worker.run(&started, &received))?;
+        task::blocking(|| start.recv()).unwrap_or(Err(KmsError::Ended))?;
         Ok(Kms { prefix: format!("{PREFIX}{name}:"), shared, calls })
     }
 
     /// The id of the key that the seed for new values is encrypted with.
     pub fn key_id(&self) -> String {
-        lock(&self.shared.current).as_ref().map(|current| current.envelope.key_id.clone()).unwrap_or_default()
+        self.shared.current.lock().as_ref().map(|current| current.envelope.key_id.clone()).unwrap_or_default()
     }
 
     /// Why the plugin is not healthy.
     pub fn fault(&self) -> Option<String> {
-        lock(&self.shared.fault).clone()
+        self.shared.fault.lock().clone()
     }
 
-    pub fn seal(&self, place: &Place, value: &[u8]) -> Result<Bytes, String> {
-        let Some(current) = lock(&self.shared.current).clone() else { return Err("there is no seed".to_owned()) };
+    pub fn seal(&self, place: &Place, value: &[u8]) -> Result<Bytes, KmsError> {
+        let Some(current) = self.shared.current.lock().clone() else { return Err(KmsError::NoSeed) };
         if clock::instant() > current.expires {
-            let why = self.fault().unwrap_or_default();
-            return Err(format!("{}the plugin has not been healthy for too long: {why}", self.prefix));
+            let fault = self.fault().unwrap_or_default();
+            return Err(KmsError::Expired { prefix: self.prefix.clone(), fault });
         }
         let object = EncryptedObject { data: current.source.seal(value, &place.bytes)?, ..current.envelope };
         Ok([self.prefix.as_bytes(), &object.encode_to_vec()].concat().into())
     }
 
     /// `None` if the value was not written by this provider.
-    pub fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, String>> {
+    pub fn open(&self, place: &Place, value: &Bytes) -> Option<Result<Opened, EncryptionError>> {
         let rest = value.strip_prefix(self.prefix.as_bytes())?;
-        Some(self.opened(place, rest).map_err(|why| format!("{} {why}", self.prefix)))
+        let failed = |source| EncryptionError::Service { prefix: self.prefix.clone(), source };
+        Some(self.opened(place, rest).map_err(failed))
     }
 
-    fn opened(&self, place: &Place, rest: &[u8]) -> Result<Opened, String> {
-        let object = EncryptedObject::decode(rest).map_err(|error| error.to_string())?;
+    fn opened(&self, place: &Place, rest: &[u8]) -> Result<Opened, KmsError> {
+        let object = EncryptedObject::decode(rest)?;
         envelope::validate(&object)?;
-        let known = lock(&self.shared.sources).get(&digest_of(&object)).cloned();
+        let known = self.shared.sources.lock().get(&digest_of(&object)).cloned();
         let source = match known {
             Some(source) => source,
             None => self.decrypted(&object)?,
@@ -165,13 +160,12 @@ impl Kms {
 
     /// Asks the plugin to decrypt the seed that a value was encrypted with, and blocks until it responds. The async
     /// runtime meanwhile moves its other tasks to another thread.
-    fn decrypted(&self, object: &EncryptedObject) -> Result<Arc<Source>, String> {
+    fn decrypted(&self, object: &EncryptedObject) -> Result<Arc<Source>, KmsError> {
         let (reply, response) = sync_channel(1);
         let call = Call { object: envelope_of(object), reply };
-        let ended = || "its thread has ended".to_owned();
         task::blocking(|| {
-            self.calls.send(call).map_err(|_| ended())?;
-            response.recv().map_err(|_| ended())?
+            self.calls.send(call).map_err(|_| KmsError::Ended)?;
+            response.recv().unwrap_or(Err(KmsError::Ended))
         })
     }
 }
@@ -185,7 +179,7 @@ struct Worker {
 
 impl Worker {
     /// Makes the first seed, reports it, and then serves calls and polls the status until the provider is dropped.
-    fn run(self, started: &SyncSender<Result<(), String>>, calls: &Receiver<Call>) {
+    fn run(self, started: &SyncSender<Result<(), KmsError>>, calls: &Receiver<Call>) {
         let first = self.first();
         let failed = first.is_err();
         if started.send(first).is_err() || failed {
@@ -202,14 +196,14 @@ impl Worker {
                     if let Err(why) = &polled {
                         tracing::warn!("kms provider {}: {why}", self.name);
                     }
-                    *lock(&self.shared.fault) = polled.err();
+                    *self.shared.fault.lock() = polled.err().map(|error| error.to_string());
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn first(&self) -> Result<(), String> {
+    fn first(&self) -> Result<(), KmsError> {
         let end = clock::instant() + limits::KMS_START;
         loop {
             match self.poll() {
@@ -220,19 +214,19 @@ impl Worker {
     }
 
     /// Reads the status. Extends the life of the seed if its key is still the newest; otherwise makes a new one.
-    fn poll(&self) -> Result<(), String> {
+    fn poll(&self) -> Result<(), KmsError> {
         let expires = clock::instant() + limits::KMS_SEED_LIFETIME;
         let StatusResponse { version, healthz, key_id } = self.service.status()?;
         if !["v2", "v2beta1"].contains(&version.as_str()) {
-            return Err(format!("expected KMSv2 API version v2, got {version}"));
+            return Err(KmsError::Version(version));
         }
         if healthz != "ok" {
-            return Err(format!("got unexpected healthz status: {healthz}"));
+            return Err(KmsError::Unhealthy(healthz));
         }
         if key_id.is_empty() {
-            return Err("got an empty key id".to_owned());
+            return Err(KmsError::NoKeyId);
         }
-        if let Some(current) = lock(&self.shared.current).as_mut()
+        if let Some(current) = self.shared.current.lock().as_mut()
             && current.envelope.key_id == key_id
         {
             current.expires = expires;
@@ -252,13 +246,13 @@ impl Worker {
         let source = Arc::new(source);
         self.shared.keep(&envelope, source.clone());
         tracing::info!("kms provider {}: new values are encrypted with key {}", self.name, envelope.key_id);
-        *lock(&self.shared.current) = Some(Current { source, envelope, expires });
+        *self.shared.current.lock() = Some(Current { source, envelope, expires });
         Ok(())
     }
 
-    fn decrypt(&self, object: &EncryptedObject) -> Result<Arc<Source>, String> {
+    fn decrypt(&self, object: &EncryptedObject) -> Result<Arc<Source>, KmsError> {
         // an earlier call may have been for the same source
-        if let Some(source) = lock(&self.shared.sources).get(&digest_of(object)) {
+        if let Some(source) = self.shared.sources.lock().get(&digest_of(object)) {
             return Ok(source.clone());
         }
         let request = DecryptRequest {
@@ -267,7 +261,7 @@ impl Worker {
             key_id: object.key_id.clone(),
             annotations: object.annotations.clone(),
         };
-        let decrypted = self.service.decrypt(request).map_err(|why| format!("failed to decrypt DEK, error: {why}"))?;
+        let decrypted = self.service.decrypt(request).map_err(|error| KmsError::Decrypt(Box::new(error)))?;
         let source = Arc::new(Source::of(object.source_type, &decrypted.plaintext)?);
         self.shared.keep(object, source.clone());
         Ok(source)

@@ -18,7 +18,7 @@ struct Fake(Arc<Mutex<Vault>>);
 impl Fake {
     fn of(key: &str) -> Fake {
         let fake = Fake::default();
-        lock(&fake.0).key = key.to_owned();
+        fake.0.lock().key = key.to_owned();
         fake
     }
 
@@ -33,21 +33,22 @@ impl Fake {
 }
 
 impl Service for Fake {
-    fn status(&self) -> Result<StatusResponse, String> {
-        let vault = lock(&self.0);
+    fn status(&self) -> Result<StatusResponse, KmsError> {
+        let vault = self.0.lock();
         let healthz = vault.fault.clone().unwrap_or_else(|| "ok".to_owned());
         Ok(StatusResponse { version: "v2".to_owned(), healthz, key_id: vault.key.clone() })
     }
 
-    fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, String> {
-        let key = lock(&self.0).key.clone();
+    fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, KmsError> {
+        let key = self.0.lock().key.clone();
         let ciphertext = [key.as_bytes(), &request.plaintext].concat();
         Ok(EncryptResponse { ciphertext, key_id: key, annotations: Default::default() })
     }
 
-    fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, String> {
-        lock(&self.0).decrypted += 1;
-        let plaintext = request.ciphertext.strip_prefix(request.key_id.as_bytes()).ok_or("another key")?.to_vec();
+    fn decrypt(&self, request: DecryptRequest) -> Result<DecryptResponse, KmsError> {
+        self.0.lock().decrypted += 1;
+        let plaintext = request.ciphertext.strip_prefix(request.key_id.as_bytes());
+        let plaintext = plaintext.ok_or(KmsError::NoKeyId)?.to_vec();
         Ok(DecryptResponse { plaintext })
     }
 }
@@ -88,14 +89,14 @@ fn damaged_values_are_errors() {
     assert!(kms.open(&place(), &"k8s:enc:kms:v2:other:x".into()).is_none());
     for end in kms.prefix.len()..sealed.len() {
         let result = kms.open(&place(), &sealed.slice(..end)).unwrap();
-        assert!(result.is_err_and(|why| why.starts_with("k8s:enc:kms:v2:vault: ")), "{end}");
+        assert!(result.is_err_and(|why| why.to_string().starts_with("k8s:enc:kms:v2:vault: ")), "{end}");
     }
     for (source_type, size, want) in [
         (2, 32, "unknown encryptedDEKSourceType: 2"),
         (1, 31, "invalid seed length 31"),
         (0, 31, "invalid key size 31"),
     ] {
-        assert!(Source::of(source_type, &vec![0; size]).err().unwrap().starts_with(want));
+        assert!(Source::of(source_type, &vec![0; size]).err().unwrap().to_string().starts_with(want));
     }
 }
 
@@ -106,33 +107,34 @@ fn new_key_of_the_plugin_makes_values_stale() {
     let old = kms.seal(&place(), b"{}").unwrap();
     fake.worker(&kms).poll().unwrap();
     assert_eq!(kms.key_id(), "first", "the key is still the newest");
-    lock(&fake.0).key = "second".to_owned();
+    fake.0.lock().key = "second".to_owned();
     fake.worker(&kms).poll().unwrap();
     assert_eq!(kms.key_id(), "second");
     let new = kms.seal(&place(), b"{}").unwrap();
     assert_eq!((opened(&kms, &old).stale, opened(&kms, &new).stale), (true, false));
-    assert_eq!(lock(&fake.0).decrypted, 0, "own sources are known");
+    assert_eq!(fake.0.lock().decrypted, 0, "own sources are known");
     // another server decrypts each source once
     let other = fake.kms();
     for _ in 0..3 {
         assert_eq!((opened(&other, &old).stale, opened(&other, &new).stale), (true, false));
     }
-    assert_eq!(lock(&fake.0).decrypted, 2);
+    assert_eq!(fake.0.lock().decrypted, 2);
 }
 
 #[test]
 fn seed_is_used_for_a_limited_time_after_a_fault() {
     let fake = Fake::of("first");
     let kms = fake.kms();
-    lock(&fake.0).fault = Some("sealed".to_owned());
-    assert_eq!(fake.worker(&kms).poll(), Err("got unexpected healthz status: sealed".to_owned()));
+    fake.0.lock().fault = Some("sealed".to_owned());
+    let error = fake.worker(&kms).poll().unwrap_err();
+    assert_eq!(error.to_string(), "got unexpected healthz status: sealed");
     let sealed = kms.seal(&place(), b"{}").unwrap();
-    let current = lock(&kms.shared.current).as_ref().unwrap().expires;
-    lock(&kms.shared.current).as_mut().unwrap().expires = current - limits::KMS_SEED_LIFETIME - Duration::from_secs(1);
-    let error = kms.seal(&place(), b"{}").unwrap_err();
+    let current = kms.shared.current.lock().as_ref().unwrap().expires;
+    kms.shared.current.lock().as_mut().unwrap().expires = current - limits::KMS_SEED_LIFETIME - Duration::from_secs(1);
+    let error = kms.seal(&place(), b"{}").unwrap_err().to_string();
     assert!(error.contains("the plugin has not been healthy for too long"), "{error}");
     assert_eq!(opened(&kms, &sealed).value, "{}", "it is still read");
-    lock(&fake.0).fault = None;
+    fake.0.lock().fault = None;
     fake.worker(&kms).poll().unwrap();
     kms.seal(&place(), b"{}").unwrap();
 }

@@ -4,7 +4,6 @@ use super::super::fieldpath::{FieldSet, PathElement, SetNode, equal_values};
 use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Text, Value};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The paths that differ. A path is in only one of the sets, unless the type of its value has changed.
@@ -83,14 +82,6 @@ struct ComparisonWalk<'a> {
     types: &'a TypeSchema,
 }
 
-fn as_map(value: Option<&Value>) -> Option<&Map> {
-    value.and_then(Value::as_object)
-}
-
-fn as_list(value: Option<&Value>) -> Option<&[Value]> {
-    value.and_then(Value::as_array)
-}
-
 impl ComparisonWalk<'_> {
     fn node(&self, id: TypeId, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
         let atom = self.types.atom(id);
@@ -116,30 +107,22 @@ impl ComparisonWalk<'_> {
 
     /// Compares the values as one part of their type. Returns whether this part is a leaf.
     fn part(&self, part: Option<Part<'_>>, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) -> bool {
+        let Some(part) = part.filter(|part| !part.is_whole(old, new)) else {
+            delta.leaf(old, new);
+            return true;
+        };
         match part {
-            Some(Part::Map(map)) => {
-                let (a, b) = (as_map(old), as_map(new));
-                if map.is_atomic() || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
-                    delta.leaf(old, new);
-                    return true;
-                }
-                self.map(map, a, b, delta);
-                false
+            Part::Map(map) => {
+                let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+                Map::paired(old, new).for_each(|(name, old, new)| self.member(map, name, old, new, delta));
             }
-            Some(Part::List(list)) => {
-                let (a, b) = (as_list(old), as_list(new));
-                if list.is_atomic() || (a.is_none_or(<[Value]>::is_empty) && b.is_none_or(<[Value]>::is_empty)) {
-                    delta.leaf(old, new);
-                    return true;
-                }
-                self.list(list, a.unwrap_or_default(), b.unwrap_or_default(), delta);
-                false
+            Part::List(list) => {
+                let [old, new] = [old, new].map(|value| value.and_then(Value::as_array).unwrap_or_default());
+                self.list(list, old, new, delta);
             }
-            _ => {
-                delta.leaf(old, new);
-                true
-            }
+            Part::Scalar(_) => {}
         }
+        false
     }
 
     fn member(&self, map: &MapType, name: &Text, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
@@ -157,33 +140,6 @@ impl ComparisonWalk<'_> {
         let mut below = Delta::default();
         self.node(child, old, new, &mut below);
         delta.take(below, || PathElement::TypeField(name.clone()));
-    }
-
-    fn map(&self, map: &MapType, old: Option<&Map>, new: Option<&Map>, delta: &mut Delta) {
-        let mut old = old.into_iter().flat_map(Map::iter).peekable();
-        let mut new = new.into_iter().flat_map(Map::iter).peekable();
-        loop {
-            let order = match (old.peek(), new.peek()) {
-                (Some((a, _)), Some((b, _))) => a.as_str().cmp(b.as_str()),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => return,
-            };
-            match order {
-                Ordering::Less => {
-                    let Some((name, value)) = old.next() else { return };
-                    self.member(map, name, Some(value), None, delta);
-                }
-                Ordering::Greater => {
-                    let Some((name, value)) = new.next() else { return };
-                    self.member(map, name, None, Some(value), delta);
-                }
-                Ordering::Equal => {
-                    let (Some((name, a)), Some((_, b))) = (old.next(), new.next()) else { return };
-                    self.member(map, name, Some(a), Some(b), delta);
-                }
-            }
-        }
     }
 
     fn list(&self, list: &ListType, old: &[Value], new: &[Value], delta: &mut Delta) {

@@ -4,7 +4,6 @@ use super::super::fieldpath::PathElement;
 use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::{Mismatch, item_element};
 use machinery::{Map, Text, Value};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -34,21 +33,18 @@ impl MergeWalk<'_> {
         if applied.is_none() {
             return whole();
         }
-        match atom.part(atom.parts(applied)) {
+        match atom.part(atom.parts(applied)).filter(|part| !part.is_whole(live, applied)) {
             Some(Part::Map(map)) => {
-                let (a, b) = (live.and_then(Value::as_object), applied.and_then(Value::as_object));
-                if map.is_atomic() || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
-                    return whole();
-                }
-                let merged = self.map(map, a, b);
+                let fields = Map::paired(live.and_then(Value::as_object), applied.and_then(Value::as_object));
+                let merged = fields.filter_map(|(name, live, applied)| {
+                    self.field(map, name, live, applied).map(|value| (name.clone(), value))
+                });
+                let merged: Map = merged.collect();
                 (!merged.is_empty()).then_some(Value::Object(merged))
             }
             Some(Part::List(list)) => {
-                let (a, b) = (live.and_then(Value::as_array), applied.and_then(Value::as_array));
-                if list.is_atomic() || (a.is_none_or(<[_]>::is_empty) && b.is_none_or(<[_]>::is_empty)) {
-                    return whole();
-                }
-                let merged = self.list(list, a.unwrap_or_default(), b.unwrap_or_default());
+                let [live, applied] = [live, applied].map(|value| value.and_then(Value::as_array).unwrap_or_default());
+                let merged = self.list(list, live, applied);
                 (!merged.is_empty()).then_some(Value::Array(merged))
             }
             _ => whole(),
@@ -62,26 +58,6 @@ impl MergeWalk<'_> {
         match map.child(name) {
             Some(child) => self.node(child, live, applied),
             None => applied.or(live).cloned(),
-        }
-    }
-
-    fn map(&mut self, map: &MapType, live: Option<&Map>, applied: Option<&Map>) -> Map {
-        let mut left = live.into_iter().flat_map(Map::iter).peekable();
-        let mut right = applied.into_iter().flat_map(Map::iter).peekable();
-        let mut merged = Vec::with_capacity(left.size_hint().0 + right.size_hint().0);
-        loop {
-            let order = match (left.peek(), right.peek()) {
-                (Some((a, _)), Some((b, _))) => a.as_str().cmp(b.as_str()),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (None, None) => return Map::from_entries(merged, |_| {}),
-            };
-            let a = if order.is_le() { left.next() } else { None };
-            let b = if order.is_ge() { right.next() } else { None };
-            if let Some((name, _)) = a.or(b) {
-                let value = self.field(map, name, a.map(|(_, v)| v), b.map(|(_, v)| v));
-                merged.extend(value.map(|value| (name.clone(), value)));
-            }
         }
     }
 

@@ -15,7 +15,7 @@ pub struct Violation {
     detail: String,
 }
 
-/// The reason of violations of the rules for seccomp.
+/// The field of seccomp profiles, and the reason of violations of the rules for them.
 const SECCOMP: &str = "seccompProfile";
 
 type Rule = fn(Pod<'_>) -> Option<Violation>;
@@ -126,59 +126,87 @@ fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     names.into_iter().map(|name| format!("\"{}\"", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// `one` if `count` is 1, otherwise `several`.
-fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
-    if count == 1 { one } else { several }
+fn joined(texts: impl IntoIterator<Item = String>) -> String {
+    texts.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// The plural of a noun, unless `count` is 1.
+fn noun(count: usize, one: &str) -> String {
+    format!("{one}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The verb of `count` subjects.
+fn uses(count: usize) -> &'static str {
+    if count == 1 { "uses" } else { "use" }
 }
 
 fn containers(names: &[&str]) -> String {
-    format!("{} {}", plural(names.len(), "container", "containers"), quoted(names))
+    format!("{} {}", noun(names.len(), "container"), quoted(names))
+}
+
+/// Names the containers for which a predicate holds; `None` without such containers.
+fn violators<'p>(pod: Pod<'p>, predicate: impl Fn(&'p Value) -> bool) -> Option<String> {
+    let names = container_names(pod.spec, predicate);
+    (!names.is_empty()).then(|| containers(&names))
+}
+
+/// The containers with values that a rule forbids, and these values; `None` without such containers.
+fn forbidden<'p, T: Ord, I: IntoIterator<Item = T>>(
+    pod: Pod<'p>,
+    values: impl Fn(&'p Value) -> I,
+) -> Option<(Vec<&'p str>, BTreeSet<T>)> {
+    let names = container_names(pod.spec, |container| values(container).into_iter().next().is_some());
+    (!names.is_empty()).then(|| (names, all_containers(pod.spec).flat_map(values).collect()))
 }
 
 /// Names the owners that set a field: the Pod, containers, or both.
-fn setters(of_pod: bool, names: &[&str]) -> Option<String> {
-    let of_containers = (!names.is_empty()).then(|| containers(names));
-    let setters: Vec<String> = of_pod.then(|| "pod".to_owned()).into_iter().chain(of_containers).collect();
+fn setters<'p>(pod: Pod<'p>, sets: impl Fn(&'p Value) -> bool) -> Option<String> {
+    let of_pod = sets(pod.spec).then(|| "pod".to_owned());
+    let setters: Vec<String> = of_pod.into_iter().chain(violators(pod, sets)).collect();
     (!setters.is_empty()).then(|| setters.join(" and "))
 }
 
-fn is_true(owner: &Value, field: &str) -> bool {
-    security(owner, field).and_then(Value::as_bool) == Some(true)
+/// The Pod and its containers, each of which may have a security context.
+fn owners(pod: Pod<'_>) -> impl Iterator<Item = &Value> {
+    std::iter::once(pod.spec).chain(all_containers(pod.spec))
 }
 
-fn profile_type(owner: &Value, field: &str) -> Option<String> {
-    Some(owner.at(&["securityContext", field])?.str_at(&["type"]).to_owned())
+fn flag(owner: &Value, field: &str) -> Option<bool> {
+    security(owner, field).and_then(Value::as_bool)
 }
 
-fn annotations(pod: Pod<'_>) -> impl Iterator<Item = (&str, &str)> {
+fn profile_type<'p>(owner: &'p Value, field: &str) -> Option<&'p str> {
+    Some(owner.at(&["securityContext", field])?.str_at(&["type"]))
+}
+
+/// The type of a profile, unless the baseline level allows it.
+fn forbidden_profile<'p>(owner: &'p Value, field: &str) -> Option<&'p str> {
+    profile_type(owner, field).filter(|kind| !["RuntimeDefault", "Localhost"].contains(kind))
+}
+
+/// The annotations with relevant keys and forbidden values, in the order of their texts.
+fn annotated(pod: Pod<'_>, is_relevant: impl Fn(&str) -> bool, is_allowed: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let all = pod.annotations.as_object().into_iter().flat_map(|all| all.iter());
     all.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        .filter(|(key, value)| is_relevant(key) && !is_allowed(value))
+        .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
+        .collect()
 }
 
 fn app_armor(pod: Pod<'_>) -> Option<Violation> {
     const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
-    let forbidden_type = |owner: &Value| {
-        profile_type(owner, "appArmorProfile").filter(|kind| !["RuntimeDefault", "Localhost"].contains(&kind.as_str()))
-    };
-    let of_pod = forbidden_type(pod.spec);
-    let violators = container_names(pod.spec, |container| forbidden_type(container).is_some());
-    let values: BTreeSet<String> =
-        of_pod.clone().into_iter().chain(all_containers(pod.spec).filter_map(forbidden_type)).collect();
-    let allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
-    let mut annotated: Vec<String> = annotations(pod)
-        .filter(|(key, value)| key.starts_with(PREFIX) && !allowed(value))
-        .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
-        .collect();
-    annotated.sort();
-    let mut setters: Vec<String> = setters(of_pod.is_some(), &violators).into_iter().collect();
-    if !annotated.is_empty() {
-        setters.push(plural(annotated.len(), "annotation", "annotations").to_owned());
-    }
+    let forbidden_type = |owner| forbidden_profile(owner, "appArmorProfile");
+    let types: BTreeSet<&str> = owners(pod).filter_map(forbidden_type).collect();
+    let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
+    let annotated = annotated(pod, |key| key.starts_with(PREFIX), is_allowed);
+    let setters = setters(pod, |owner| forbidden_type(owner).is_some()).into_iter();
+    let annotations = (!annotated.is_empty()).then(|| noun(annotated.len(), "annotation"));
+    let setters: Vec<String> = setters.chain(annotations).collect();
     if setters.is_empty() {
         return None;
     }
-    let values: Vec<String> = values.into_iter().chain(annotated).collect();
-    let reason = plural(values.len(), "forbidden AppArmor profile", "forbidden AppArmor profiles");
+    let values: Vec<&str> = types.into_iter().chain(annotated.iter().map(String::as_str)).collect();
+    let reason = noun(values.len(), "forbidden AppArmor profile");
     violation(reason, format!("{} must not set AppArmor profile type to {}", setters.join(" and "), quoted(values)))
 }
 
@@ -189,13 +217,8 @@ fn listed<'a>(container: &'a Value, list: &str) -> impl Iterator<Item = &'a str>
 
 /// Names the containers that add capabilities other than those allowed, and these capabilities.
 fn adding(pod: Pod<'_>, allowed: &[&str]) -> Option<String> {
-    let forbidden = |name: &&str| !allowed.contains(name);
-    let violators = container_names(pod.spec, |container| listed(container, "add").any(|name| forbidden(&name)));
-    let added: BTreeSet<&str> =
-        all_containers(pod.spec).flat_map(|container| listed(container, "add")).filter(forbidden).collect();
-    if violators.is_empty() {
-        return None;
-    }
+    let (violators, added) =
+        forbidden(pod, |container| listed(container, "add").filter(|name| !allowed.contains(name)))?;
     let violators = containers(&violators);
     Some(format!("{violators} must not include {} in securityContext.capabilities.add", quoted(added)))
 }
@@ -209,18 +232,17 @@ fn added_capabilities(pod: Pod<'_>) -> Option<Violation> {
 }
 
 fn capabilities(pod: Pod<'_>) -> Option<Violation> {
-    let without_drop_all = container_names(pod.spec, |container| !listed(container, "drop").any(|name| name == "ALL"));
-    let drop_detail = (!without_drop_all.is_empty())
-        .then(|| format!("{} must set securityContext.capabilities.drop=[\"ALL\"]", containers(&without_drop_all)));
+    let without_drop_all = violators(pod, |container| !listed(container, "drop").any(|name| name == "ALL"));
+    let drop_detail =
+        without_drop_all.map(|containers| format!("{containers} must set securityContext.capabilities.drop=[\"ALL\"]"));
     let details: Vec<String> = drop_detail.into_iter().chain(adding(pod, &["NET_BIND_SERVICE"])).collect();
     if details.is_empty() { None } else { violation("unrestricted capabilities", details.join("; ")) }
 }
 
 fn host_namespaces(pod: Pod<'_>) -> Option<Violation> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
-    let shared = shared.filter(|field| pod.spec.is_true_at(&[field]));
-    let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
-    if shared.is_empty() { None } else { violation("host namespaces", shared.join(", ")) }
+    let shared = joined(shared.filter(|field| pod.spec.is_true_at(&[field])).map(|field| format!("{field}=true")));
+    if shared.is_empty() { None } else { violation("host namespaces", shared) }
 }
 
 fn host_paths(pod: Pod<'_>) -> Option<Violation> {
@@ -229,91 +251,66 @@ fn host_paths(pod: Pod<'_>) -> Option<Violation> {
     if names.is_empty() {
         return None;
     }
-    violation("hostPath volumes", format!("{} {}", plural(names.len(), "volume", "volumes"), quoted(names)))
+    violation("hostPath volumes", format!("{} {}", noun(names.len(), "volume"), quoted(names)))
 }
 
 fn host_ports(pod: Pod<'_>) -> Option<Violation> {
-    let ports = |container: &Value| -> Vec<i64> {
-        let ports =
-            container.items_at(&["ports"]).iter().filter_map(|port| port.get("hostPort").and_then(Value::as_int));
-        ports.filter(|port| *port != 0).collect()
-    };
-    let violators = container_names(pod.spec, |container| !ports(container).is_empty());
-    let used: BTreeSet<String> = all_containers(pod.spec).flat_map(ports).map(|port| port.to_string()).collect();
-    if violators.is_empty() {
-        return None;
-    }
-    let (verb, noun) = (plural(violators.len(), "uses", "use"), plural(used.len(), "hostPort", "hostPorts"));
-    let used = used.into_iter().collect::<Vec<_>>().join(", ");
-    violation("hostPort", format!("{} {verb} {noun} {used}", containers(&violators)))
+    let (violators, used) = forbidden(pod, |container| {
+        let ports = container.items_at(&["ports"]).iter();
+        let ports = ports.filter_map(|port| port.get("hostPort").and_then(Value::as_int));
+        ports.filter(|port| *port != 0).map(|port| port.to_string())
+    })?;
+    let (verb, noun) = (uses(violators.len()), noun(used.len(), "hostPort"));
+    violation("hostPort", format!("{} {verb} {noun} {}", containers(&violators), joined(used)))
 }
 
 /// The hosts that the probes and hooks of a container name.
-fn hosts(container: &Value) -> Vec<&str> {
+fn hosts(container: &Value) -> impl Iterator<Item = &str> {
     let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|probe| container.get(probe));
     let hooks = ["postStart", "preStop"].map(|hook| container.at(&["lifecycle", hook]));
     let handlers = probes.into_iter().chain(hooks).flatten();
     let hosts = handlers.flat_map(|handler| ["httpGet", "tcpSocket"].map(|action| handler.str_at(&[action, "host"])));
-    hosts.filter(|host| !host.is_empty()).collect()
+    hosts.filter(|host| !host.is_empty())
 }
 
 fn probe_hosts(pod: Pod<'_>) -> Option<Violation> {
-    let violators: BTreeSet<&str> =
-        container_names(pod.spec, |container| !hosts(container).is_empty()).into_iter().collect();
-    let used: BTreeSet<&str> = all_containers(pod.spec).flat_map(hosts).collect();
-    if violators.is_empty() {
-        return None;
-    }
-    let violators: Vec<&str> = violators.into_iter().collect();
-    let noun = plural(used.len(), "probe or lifecycle host", "probe or lifecycle hosts");
-    let detail =
-        format!("{} {} {noun} {}", containers(&violators), plural(violators.len(), "uses", "use"), quoted(used));
-    violation("probe or lifecycle host", detail)
+    const REASON: &str = "probe or lifecycle host";
+    let (mut violators, used) = forbidden(pod, hosts)?;
+    violators.sort_unstable();
+    violators.dedup();
+    let (verb, noun) = (uses(violators.len()), noun(used.len(), REASON));
+    violation(REASON, format!("{} {verb} {noun} {}", containers(&violators), quoted(used)))
 }
 
 fn privileged(pod: Pod<'_>) -> Option<Violation> {
-    let violators = container_names(pod.spec, |container| is_true(container, "privileged"));
-    if violators.is_empty() {
-        return None;
-    }
-    violation("privileged", format!("{} must not set securityContext.privileged=true", containers(&violators)))
+    let violators = violators(pod, |container| flag(container, "privileged") == Some(true))?;
+    violation("privileged", format!("{violators} must not set securityContext.privileged=true"))
 }
 
 fn proc_mounts(pod: Pod<'_>) -> Option<Violation> {
-    let mount = |container: &Value| -> Option<String> {
-        let mount = security(container, "procMount").and_then(Value::as_str)?;
-        (mount != "Default").then(|| mount.to_owned())
-    };
-    let violators = container_names(pod.spec, |container| mount(container).is_some());
-    let mounts: BTreeSet<String> = all_containers(pod.spec).filter_map(mount).collect();
-    if violators.is_empty() {
-        return None;
-    }
-    violation(
-        "procMount",
-        format!("{} must not set securityContext.procMount to {}", containers(&violators), quoted(mounts)),
-    )
+    let (violators, mounts) = forbidden(pod, |container| {
+        security(container, "procMount").and_then(Value::as_str).filter(|mount| *mount != "Default")
+    })?;
+    let violators = containers(&violators);
+    violation("procMount", format!("{violators} must not set securityContext.procMount to {}", quoted(mounts)))
 }
 
 /// Checks that SELinux options have one of the first `allowed` types, and neither a user nor a role.
 fn se_linux(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
     const TYPES: [&str; 4] = ["container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
-    let field = |owner: &Value, field: &str| owner.str_at(&["securityContext", "seLinuxOptions", field]).to_owned();
-    let kind = |owner: &Value| -> Option<String> {
-        let kind = field(owner, "type");
-        (!kind.is_empty() && !TYPES[..allowed].contains(&kind.as_str())).then_some(kind)
-    };
-    let sets = |owner: &Value, name: &str| !field(owner, name).is_empty();
-    let is_bad = |owner: &Value| kind(owner).is_some() || sets(owner, "user") || sets(owner, "role");
-    let setters = setters(is_bad(pod.spec), &container_names(pod.spec, is_bad))?;
-    let owners = || std::iter::once(pod.spec).chain(all_containers(pod.spec));
-    let kinds: BTreeSet<String> = owners().filter_map(kind).collect();
+    fn option<'p>(owner: &'p Value, field: &str) -> Option<&'p str> {
+        Some(owner.str_at(&["securityContext", "seLinuxOptions", field])).filter(|text| !text.is_empty())
+    }
+    let kind = |owner| option(owner, "type").filter(|kind| !TYPES[..allowed].contains(kind));
+    let is_bad = |owner| kind(owner).or(option(owner, "user")).or(option(owner, "role")).is_some();
+    let setters = setters(pod, is_bad)?;
+    let kinds: BTreeSet<&str> = owners(pod).filter_map(kind).collect();
     let mut problems = vec![];
     if !kinds.is_empty() {
-        problems.push(format!("{} {}", plural(kinds.len(), "type", "types"), quoted(kinds)));
+        problems.push(format!("{} {}", noun(kinds.len(), "type"), quoted(kinds)));
     }
     for name in ["user", "role"] {
-        if owners().any(|owner| sets(owner, name)) {
+        if owners(pod).any(|owner| option(owner, name).is_some()) {
             problems.push(format!("{name} may not be set"));
         }
     }
@@ -324,7 +321,7 @@ fn se_linux(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
 fn seccomp_annotations(pod: Pod<'_>) -> Option<Violation> {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
-    let allowed =
+    let is_allowed =
         |value: &str| ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/");
     let is_relevant = |key: &str| {
         key == OF_POD
@@ -332,43 +329,30 @@ fn seccomp_annotations(pod: Pod<'_>) -> Option<Violation> {
                 all_containers(pod.spec).any(|container| name(container) == container_name)
             })
     };
-    let forbidden: BTreeSet<String> = annotations(pod)
-        .filter(|(key, value)| is_relevant(key) && !allowed(value))
-        .map(|(key, value)| format!("{key}={}", machinery::value::quote(value)))
-        .collect();
+    let forbidden = annotated(pod, is_relevant, is_allowed);
     if forbidden.is_empty() {
         return None;
     }
-    let noun = plural(forbidden.len(), "annotation", "annotations");
-    let forbidden = forbidden.into_iter().collect::<Vec<_>>().join(", ");
-    violation(SECCOMP, format!("forbidden {noun} {forbidden}"))
-}
-
-fn seccomp_type(owner: &Value) -> Option<String> {
-    profile_type(owner, "seccompProfile")
+    violation(SECCOMP, format!("forbidden {} {}", noun(forbidden.len(), "annotation"), joined(forbidden)))
 }
 
 /// Checks that all seccomp profiles are allowed.
 fn seccomp(pod: Pod<'_>) -> Option<Violation> {
-    let forbidden_type =
-        |owner: &Value| seccomp_type(owner).filter(|kind| !["Localhost", "RuntimeDefault"].contains(&kind.as_str()));
-    let pod_type = forbidden_type(pod.spec);
-    let violators = container_names(pod.spec, |container| forbidden_type(container).is_some());
-    let setters = setters(pod_type.is_some(), &violators)?;
-    let container_types = all_containers(pod.spec).filter_map(forbidden_type);
-    let types: BTreeSet<String> = pod_type.into_iter().chain(container_types).collect();
+    let forbidden_type = |owner| forbidden_profile(owner, SECCOMP);
+    let setters = setters(pod, |owner| forbidden_type(owner).is_some())?;
+    let types: BTreeSet<&str> = owners(pod).filter_map(forbidden_type).collect();
     violation(SECCOMP, format!("{setters} must not set securityContext.seccompProfile.type to {}", quoted(types)))
 }
 
 /// Checks that all seccomp profiles are allowed, and that every container has one.
 fn required_seccomp(pod: Pod<'_>) -> Option<Violation> {
-    let forbidden = seccomp(pod);
-    let missing = container_names(pod.spec, |container| seccomp_type(container).is_none());
-    if forbidden.is_some() || seccomp_type(pod.spec).is_some() || missing.is_empty() {
-        return forbidden;
+    let is_missing = |owner: &Value| profile_type(owner, SECCOMP).is_none();
+    if let Some(forbidden) = seccomp(pod) {
+        return Some(forbidden);
     }
+    let missing = violators(pod, is_missing).filter(|_| is_missing(pod.spec))?;
     let must = "must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\"";
-    violation(SECCOMP, format!("pod or {} {must}", containers(&missing)))
+    violation(SECCOMP, format!("pod or {missing} {must}"))
 }
 
 /// Checks that only the first `allowed` safe sysctls are set: they are in the order in which versions have added them.
@@ -395,19 +379,13 @@ fn sysctls(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
 }
 
 fn host_processes(pod: Pod<'_>) -> Option<Violation> {
-    let is_host = |owner: &Value| owner.is_true_at(&["securityContext", "windowsOptions", "hostProcess"]);
-    let setters = setters(is_host(pod.spec), &container_names(pod.spec, is_host))?;
+    let setters = setters(pod, |owner| owner.is_true_at(&["securityContext", "windowsOptions", "hostProcess"]))?;
     violation("hostProcess", format!("{setters} must not set securityContext.windowsOptions.hostProcess=true"))
 }
 
 fn escalation(pod: Pod<'_>) -> Option<Violation> {
-    let may_escalate =
-        |container: &Value| security(container, "allowPrivilegeEscalation").and_then(Value::as_bool) != Some(false);
-    let violators = container_names(pod.spec, may_escalate);
-    if violators.is_empty() {
-        return None;
-    }
-    let detail = format!("{} must set securityContext.allowPrivilegeEscalation=false", containers(&violators));
+    let violators = violators(pod, |container| flag(container, "allowPrivilegeEscalation") != Some(false))?;
+    let detail = format!("{violators} must set securityContext.allowPrivilegeEscalation=false");
     violation("allowPrivilegeEscalation != false", detail)
 }
 
@@ -416,23 +394,23 @@ fn volumes(pod: Pod<'_>) -> Option<Violation> {
         "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected",
         "secret",
     ];
-    let kind = |volume: &Value| -> String {
-        let fields = volume.as_object().into_iter().flat_map(|fields| fields.keys());
-        fields.map(|key| key.as_str()).find(|key| *key != "name").unwrap_or("unknown").to_owned()
-    };
+    fn kind(volume: &Value) -> &str {
+        let mut fields = volume.as_object().into_iter().flat_map(|fields| fields.keys()).map(|key| key.as_str());
+        fields.find(|key| *key != "name").unwrap_or("unknown")
+    }
     let violators = pod.spec.items_at(&["volumes"]).iter();
     let violators: Vec<&Value> =
         violators.filter(|volume| ALLOWED.iter().all(|field| volume.get(field).is_none())).collect();
     if violators.is_empty() {
         return None;
     }
-    let kinds: BTreeSet<String> = violators.iter().map(|volume| kind(volume)).collect();
+    let kinds: BTreeSet<&str> = violators.iter().map(|volume| kind(volume)).collect();
     let detail = format!(
         "{} {} {} {} {}",
-        plural(violators.len(), "volume", "volumes"),
+        noun(violators.len(), "volume"),
         quoted(violators.iter().map(|volume| name(volume))),
-        plural(violators.len(), "uses", "use"),
-        plural(kinds.len(), "restricted volume type", "restricted volume types"),
+        uses(violators.len()),
+        noun(kinds.len(), "restricted volume type"),
         quoted(&kinds)
     );
     violation("restricted volume types", detail)
@@ -440,21 +418,16 @@ fn volumes(pod: Pod<'_>) -> Option<Violation> {
 
 fn non_root(pod: Pod<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
-    let run_as_non_root = |owner: &Value| security(owner, "runAsNonRoot").and_then(Value::as_bool);
-    let violators = container_names(pod.spec, |container| run_as_non_root(container) == Some(false));
-    if let Some(setters) = setters(run_as_non_root(pod.spec) == Some(false), &violators) {
+    if let Some(setters) = setters(pod, |owner| flag(owner, "runAsNonRoot") == Some(false)) {
         return violation(REASON, format!("{setters} must not set securityContext.runAsNonRoot=false"));
     }
-    let without_value = container_names(pod.spec, |container| run_as_non_root(container).is_none());
-    if run_as_non_root(pod.spec) == Some(true) || without_value.is_empty() {
-        return None;
-    }
-    violation(REASON, format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&without_value)))
+    let is_missing = |owner: &Value| flag(owner, "runAsNonRoot").is_none();
+    let without_value = violators(pod, is_missing).filter(|_| is_missing(pod.spec))?;
+    violation(REASON, format!("pod or {without_value} must set securityContext.runAsNonRoot=true"))
 }
 
 fn run_as_user(pod: Pod<'_>) -> Option<Violation> {
-    let is_root = |owner: &Value| security(owner, "runAsUser").and_then(Value::as_int) == Some(0);
-    let setters = setters(is_root(pod.spec), &container_names(pod.spec, is_root))?;
+    let setters = setters(pod, |owner| security(owner, "runAsUser").and_then(Value::as_int) == Some(0))?;
     violation("runAsUser=0", format!("{setters} must not set runAsUser=0"))
 }
 

@@ -13,7 +13,7 @@ pub fn name(container: &Value) -> &str {
     container.str_at(&["name"])
 }
 
-pub fn container_names(spec: &Value, predicate: impl Fn(&Value) -> bool) -> Vec<&str> {
+pub fn container_names<'p>(spec: &'p Value, predicate: impl Fn(&'p Value) -> bool) -> Vec<&'p str> {
     all_containers(spec).filter(|container| predicate(container)).map(name).collect()
 }
 
