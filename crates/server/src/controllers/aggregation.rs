@@ -60,7 +60,7 @@ async fn aggregate_all(context: &Context) -> Result<()> {
         if !rules.is_empty() {
             applied.set_at(&["rules"], Value::Array(rules));
         }
-        let own = context.own_as(USER, &resource, "", name).with_query(format!("fieldManager={MANAGER}&force=true"));
+        let own = context.as_user(USER, &resource, "", name).with_query(format!("fieldManager={MANAGER}&force=true"));
         own.patch(PatchKind::Apply, &applied).await?;
     }
     Ok(())

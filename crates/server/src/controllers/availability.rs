@@ -81,7 +81,7 @@ pub(super) async fn report(context: &Context, name: &Text, found: &Condition) ->
         return Ok(());
     }
     context
-        .own(&resource, "", name)
+        .as_server(&resource, "", name)
         .through(Subresource::Status)
         .change(|object| {
             replace_condition(object, wanted.clone(), &clock::now_rfc3339());

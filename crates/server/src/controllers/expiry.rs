@@ -92,7 +92,7 @@ impl EventExpiry {
         let Some(resource) = context.registry.get("", "events") else { return };
         let Some(stored) = resource.collection.get(path) else { return self.state.lock().set(path, None) };
         let options = json!({"preconditions": {"resourceVersion": (stored.revision.to_string())}});
-        let own = context.own_as(USER, &resource, &stored.meta.namespace, &stored.meta.name);
+        let own = context.as_user(USER, &resource, &stored.meta.namespace, &stored.meta.name);
         if let Err(status) = own.delete(&options).await {
             tracing::debug!(event = %path, error = %status, "an expired Event cannot be deleted; will retry");
             self.state.lock().set(path, Some(now + 1));

@@ -85,7 +85,7 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
         "apiVersion": (schemas.api_version(schemas.storage_version())), "kind": (schemas.kind.clone()),
         "metadata": {"name": name}, "status": {"conditions": [condition]}
     });
-    let own = context.own(schemas, "", name).through(Subresource::Status);
+    let own = context.as_server(schemas, "", name).through(Subresource::Status);
     let own = own.with_query(format!("fieldManager={CONSUMER}&force=true"));
     // server-side apply does not create an object through its status
     verbs::tolerating(&[Reason::NotFound], own.patch(PatchKind::Apply, &applied).await)

@@ -298,7 +298,7 @@ impl Candidate {
                 "leaseTransitions": (Value::Int(transitions + i64::from(is_taken)))
             }
         });
-        let own = self.context.own_as(USER, &resource, NAMESPACE, &self.name);
+        let own = self.context.as_user(USER, &resource, NAMESPACE, &self.name);
         let Some(found) = found else { return own.create(&lease).await };
         lease.set_at(&["metadata", "resourceVersion"], Value::from(found.version.to_string()));
         own.update(&lease).await

@@ -196,7 +196,7 @@ async fn report(context: &Context, resource: &Arc<Resource>, migration: &Value, 
         status.set_at(&["resourceVersion"], Value::from(part("resourceVersion")));
     }
     let patch = json!({"metadata": {"resourceVersion": (part("resourceVersion"))}, "status": status});
-    let own = context.own_as(USER, resource, "", part("name")).through(Subresource::Status);
+    let own = context.as_user(USER, resource, "", part("name")).through(Subresource::Status);
     verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)
 }
 
@@ -256,7 +256,7 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
         "apiVersion": (resource.api_version(version)), "kind": (resource.kind.clone()),
         "metadata": {"uid": (stored.meta.uid.clone()), "resourceVersion": (stored.revision.to_string())}
     });
-    let own = context.own_as(USER, resource, &stored.meta.namespace, &stored.meta.name).in_version(version);
+    let own = context.as_user(USER, resource, &stored.meta.namespace, &stored.meta.name).in_version(version);
     let own = own.with_query(format!("fieldManager={MANAGER}"));
     verbs::tolerating(&[Reason::Conflict], own.patch(PatchKind::Apply, &nothing).await)
 }

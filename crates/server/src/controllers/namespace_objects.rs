@@ -131,7 +131,7 @@ impl NamespaceObjects {
         if lives.is_none_or(|namespace| namespace.meta.deleting) {
             return Ok(());
         }
-        let own = context.own_as(self.user, &resource, namespace, self.name);
+        let own = context.as_user(self.user, &resource, namespace, self.name);
         let result = match resource.collection.get(&format!("{namespace}/{}", self.name)) {
             None => {
                 let object = self.object.lock().clone();

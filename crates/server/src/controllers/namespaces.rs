@@ -99,7 +99,12 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass> {
     let Some(namespaces) = context.registry.get("", "namespaces") else { return Ok(NamespacePass::Finalized) };
     let now = clock::now_rfc3339();
     let report = |object: &mut Value| remaining.report(object, &now);
-    context.own(&namespaces, "", name).through(Subresource::Status).managed_by(CONTROLLERS).change(report).await?;
+    context
+        .as_server(&namespaces, "", name)
+        .through(Subresource::Status)
+        .managed_by(CONTROLLERS)
+        .change(report)
+        .await?;
     if !remaining.objects.is_empty() {
         return Ok(NamespacePass::Waits);
     }
@@ -108,7 +113,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass> {
         return Ok(NamespacePass::Again);
     }
     context
-        .own(&namespaces, "", name)
+        .as_server(&namespaces, "", name)
         .through(Subresource::Own("finalize"))
         .managed_by(CONTROLLERS)
         .change(|object| {

@@ -108,7 +108,7 @@ async fn recount(context: &Context, namespace: &Text) -> Result<()> {
         if quota.get("status") == Some(&status) {
             continue;
         }
-        let own = context.own_as(USER, &quotas, namespace, &stored.meta.name).through(Subresource::Status);
+        let own = context.as_user(USER, &quotas, namespace, &stored.meta.name).through(Subresource::Status);
         // fails if the quota has changed since it was read, which starts another recount
         let version = stored.revision.to_string();
         let patch = json!({"metadata": {"resourceVersion": version}, "status": (replacing(&quota, status))});

@@ -93,7 +93,7 @@ impl Signing {
         };
         let version = stored.revision.to_string();
         let change = json!({"metadata": {"resourceVersion": version}, "status": status});
-        let own = context.own_as(USER, &resource, "", &stored.meta.name).through(Subresource::Status);
+        let own = context.as_user(USER, &resource, "", &stored.meta.name).through(Subresource::Status);
         // the request may have changed, which starts another pass, or have been deleted
         verbs::tolerating(&[Reason::Conflict, Reason::NotFound], own.patch(PatchKind::Merge, &change).await)
     }

@@ -89,7 +89,7 @@ impl TokenSecrets {
             return Ok(());
         }
         let namespace = stored.meta.namespace.as_str();
-        let own = context.own_as(USER, secrets, namespace, &stored.meta.name);
+        let own = context.as_user(USER, secrets, namespace, &stored.meta.name);
         let Some(account) = account_of(context, namespace, &secret) else {
             let same = json!({"preconditions": {"uid": (stored.meta.uid.clone())}});
             return own.delete(&same).await;

@@ -73,7 +73,7 @@ async fn record_use(context: &Context, path: &Text) -> Result<()> {
     }
     let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
     patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
-    let own = context.own(&secrets, &secret.meta.namespace, &secret.meta.name);
+    let own = context.as_server(&secrets, &secret.meta.namespace, &secret.meta.name);
     // the Secret may have been deleted, or replaced by another one
     verbs::tolerating(&[Reason::NotFound, Reason::Conflict], own.patch(PatchKind::Merge, &patch).await)
 }
@@ -100,7 +100,7 @@ async fn keep(context: &Context, may_create: bool) -> Result<TrackingState> {
                 return Ok(TrackingState::Exists);
             }
             let patch = json!({"data": (wanted.get("data").cloned().unwrap_or_default())});
-            let restored = context.own(&maps, namespace, name).patch(PatchKind::Merge, &patch).await;
+            let restored = context.as_server(&maps, namespace, name).patch(PatchKind::Merge, &patch).await;
             verbs::tolerating(&[Reason::NotFound], restored).map(|()| TrackingState::Exists)
         }
     }

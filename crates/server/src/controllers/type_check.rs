@@ -63,7 +63,7 @@ async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, s
         "apiVersion": (policies.api_version(policies.storage_version())), "kind": (policies.kind.clone()),
         "metadata": {"name": name}, "status": status
     });
-    let own = context.own_as(USER, policies, "", name).through(Subresource::Status);
+    let own = context.as_user(USER, policies, "", name).through(Subresource::Status);
     let own = own.with_query(format!("fieldManager={MANAGER}&force=true"));
     // not found if the policy has been deleted meanwhile
     verbs::tolerating(&[Reason::NotFound], own.patch(PatchKind::Apply, &applied).await)

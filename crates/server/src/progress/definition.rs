@@ -84,7 +84,7 @@ impl Progresses {
             let spec = object.get("spec").cloned().unwrap_or_default();
             let name = object.str_at(&["metadata", "name"]);
             let update = |known: &mut Value| known.set_at(&["spec"], spec.clone());
-            context.own(&resource, "", name).change(update).await?;
+            context.as_server(&resource, "", name).change(update).await?;
         }
         Ok(())
     }

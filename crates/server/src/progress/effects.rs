@@ -80,7 +80,7 @@ impl RuleSubject<'_> {
     }
 
     fn own<'a>(&'a self, of: &'a (Arc<Resource>, Arc<Version>), place: &'a str, name: &'a str) -> OwnObject<'a> {
-        self.context.own_as(USER, &of.0, place, name).in_version(&of.1).managed_by(MANAGER)
+        self.context.as_user(USER, &of.0, place, name).in_version(&of.1).managed_by(MANAGER)
     }
 
     fn completed(&self, mut object: Value, resource: &Resource, owned: bool) -> Value {

@@ -28,8 +28,12 @@ impl Engine {
                 keep_transition(&mut status, object);
                 object.set_at(&["status"], status);
             };
-            let done =
-                context.own(&resource, "", &name).through(Subresource::Status).managed_by(USER).change(update).await;
+            let done = context
+                .as_server(&resource, "", &name)
+                .through(Subresource::Status)
+                .managed_by(USER)
+                .change(update)
+                .await;
             if let Err(error) = done {
                 tracing::warn!(%error, %name, "the status of a Progress cannot be written");
             }

@@ -76,7 +76,7 @@ impl Testing {
             let plural = if kind == ReportedKind::Fault { FAULTS } else { GATES };
             let Some(resource) = context.registry.get(GROUP, plural) else { continue };
             let update = |object: &mut Value| object.set_at(&["status"], status.clone());
-            let done = context.own(&resource, "", &name).through(Subresource::Status).change(update).await;
+            let done = context.as_server(&resource, "", &name).through(Subresource::Status).change(update).await;
             if let Err(error) = done.or_else(|error| if error.code == 404 { Ok(()) } else { Err(error) }) {
                 tracing::warn!(%error, %name, plural, "the status cannot be written");
             }

@@ -29,7 +29,7 @@ impl AddressObjects for Context {
     fn create(&self, address: Value) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let resource = self.addresses()?;
-            self.own(&resource, "", "").create(&address).await
+            self.as_server(&resource, "", "").create(&address).await
         })
     }
 

@@ -38,12 +38,12 @@ pub struct OwnObject<'a> {
 
 impl Context {
     /// An object that the server itself writes. Its writes are neither authorized nor admitted.
-    pub fn own<'a>(&'a self, resource: &'a Arc<Resource>, namespace: &'a str, name: &'a str) -> OwnObject<'a> {
-        OwnObject { manager: SERVER, admitted: false, ..self.own_as(SERVER, resource, namespace, name) }
+    pub fn as_server<'a>(&'a self, resource: &'a Arc<Resource>, namespace: &'a str, name: &'a str) -> OwnObject<'a> {
+        OwnObject { manager: SERVER, admitted: false, ..self.as_user(SERVER, resource, namespace, name) }
     }
 
     /// An object that a controller writes as the user `user`.
-    pub fn own_as<'a>(
+    pub fn as_user<'a>(
         &'a self,
         user: &'a str,
         resource: &'a Arc<Resource>,

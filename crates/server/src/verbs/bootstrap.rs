@@ -122,7 +122,7 @@ async fn write_trust(context: &Context, resource: &Arc<Resource>, data: &[(&'sta
         let object = machinery::json!({
             "metadata": {"name": name, "namespace": namespace}, "data": (merged_trust(&Value::Null, data))
         });
-        return context.own(resource, namespace, name).create(&object).await;
+        return context.as_server(resource, namespace, name).create(&object).await;
     };
     let before = existing.body.to_value(existing.revision);
     let wanted = merged_trust(&before, data);
@@ -131,7 +131,7 @@ async fn write_trust(context: &Context, resource: &Arc<Resource>, data: &[(&'sta
     }
     let version = Value::from(before.str_at(&["metadata", "resourceVersion"]));
     let change = machinery::json!({"metadata": {"resourceVersion": version}, "data": wanted});
-    context.own(resource, namespace, name).patch(PatchKind::Merge, &change).await
+    context.as_server(resource, namespace, name).patch(PatchKind::Merge, &change).await
 }
 
 /// The data to publish: certificate authorities are added to those in the ConfigMap, and anything else is replaced.
@@ -207,7 +207,7 @@ pub async fn restore_registration(
     let spec = wanted.get("spec").cloned().unwrap_or_default();
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
     let restored =
-        context.own(resource, "", object.str_at(&["metadata", "name"])).patch(PatchKind::Json, &replace).await;
+        context.as_server(resource, "", object.str_at(&["metadata", "name"])).patch(PatchKind::Json, &replace).await;
     // not found if the APIService has been deleted
     tolerating(&[Reason::NotFound], restored)
 }

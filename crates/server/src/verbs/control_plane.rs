@@ -92,7 +92,7 @@ async fn create_network(context: &Context) -> Result<()> {
         "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": NAME},
         "status": {"conditions": [condition]}
     });
-    let own = context.own(&resource, "", NAME).through(Subresource::Status);
+    let own = context.as_server(&resource, "", NAME).through(Subresource::Status);
     own.with_query(format!("fieldManager={CIDR_CONTROLLER}&force=true")).patch(PatchKind::Apply, &status).await
 }
 
@@ -105,7 +105,7 @@ pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<()> {
             object.set_at(&["spec", field], Value::from(lease.str_at(&["spec", field])));
         }
     };
-    context.own(&resource, LEASE_NAMESPACE, name).change(renewed).await
+    context.as_server(&resource, LEASE_NAMESPACE, name).change(renewed).await
 }
 
 /// Takes over the Lease of an earlier run. In an embedded store, also writes this server's port and address to the
@@ -146,7 +146,7 @@ async fn restore<const N: usize>(context: &Context, fields: [(&str, &str, Option
             continue;
         }
         let set = |object: &mut Value| object.set_at(field, value.clone());
-        context.own(&resource, NAMESPACE, NAME).change(set).await?;
+        context.as_server(&resource, NAMESPACE, NAME).change(set).await?;
     }
     Ok(())
 }

@@ -115,7 +115,7 @@ async fn change_status(
     name: &Text,
     change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<()> {
-    context.own(resource, "", name).through(Subresource::Status).change(change).await?;
+    context.as_server(resource, "", name).through(Subresource::Status).change(change).await?;
     if resource.collection.get(name).is_none() {
         establish_peers(context, group_of(name), name).await?;
     }

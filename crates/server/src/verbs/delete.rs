@@ -205,7 +205,8 @@ pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> R
 pub async fn delete_as_server(context: &Context, resource: &Arc<Resource>, objects: Vec<Arc<Stored>>) -> Result<()> {
     let options = &DeleteOptions::default();
     let delete = async |stored: Arc<Stored>| {
-        let request = context.own(resource, &stored.meta.namespace, &stored.meta.name).request(&http::Method::DELETE);
+        let request =
+            context.as_server(resource, &stored.meta.namespace, &stored.meta.name).request(&http::Method::DELETE);
         delete_listed(context, &request, options, &stored).await
     };
     let at_once = at_once(context, objects.len(), &resource.collection);

@@ -64,7 +64,7 @@ fn is_mandatory(object: &Value) -> bool {
 /// The stored bootstrap objects that have to change, each with its next form.
 fn revisions(context: &Context, plural: &str, kind: &'static str, objects: fn() -> Vec<Value>) -> Vec<(Value, Value)> {
     let Some(resource) = context.registry.get(FLOW_GROUP, plural) else { return vec![] };
-    let request = context.own(&resource, "", "").request(&http::Method::PUT);
+    let request = context.as_server(&resource, "", "").request(&http::Method::PUT);
     let codec = request.strategy.codec();
     let revise = |wanted: Value| {
         let stored = resource.collection.get(wanted.str_at(&["metadata", "name"]))?;
@@ -121,7 +121,7 @@ async fn restore(context: &Context, plural: &str, name: &str, revised: &Value) -
             object.set_at(path, revised.at(path).cloned().unwrap_or_default());
         }
     };
-    context.own(&resource, "", name).managed_by(FLOW.manager()).change(set).await
+    context.as_server(&resource, "", name).managed_by(FLOW.manager()).change(set).await
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
         let mut edited = levels.collection.get("workload-low").unwrap().body.to_value(0);
         edited.set_at(&["spec", "limited", "nominalConcurrencyShares"], Value::Int(7));
         restore(&context, "prioritylevelconfigurations", "workload-low", &edited).await.unwrap();
-        context.own(&levels, "", "global-default").delete(&json!({})).await.unwrap();
+        context.as_server(&levels, "", "global-default").delete(&json!({})).await.unwrap();
         assert!(are_flows_changed(&context) && shares("workload-low") == Some(7));
         keep_flows(&context, Kept::MissingMandatory).await.unwrap();
         assert_eq!((shares("workload-low"), shares("global-default")), (Some(7), None));

@@ -124,7 +124,7 @@ impl Image {
 
 /// The id of the version in which the stored form of a kind is what clients see, if there is one.
 fn shown_in(context: &Context, resource: &Arc<Resource>) -> Option<u64> {
-    let request = context.own(resource, "", "").request(&http::Method::POST);
+    let request = context.as_server(resource, "", "").request(&http::Method::POST);
     let is_shown = request.strategy.storage_codec().is_shown_as_stored(&machinery::Value::Null);
     is_shown.then_some(request.version.id)
 }

@@ -82,7 +82,7 @@ pub async fn establish(context: &Context, name: &str) -> Result<()> {
             edited.store(next.is_some(), Ordering::Relaxed);
             next
         };
-        let request = context.own(&resource, "", name).through(Subresource::Status).request(&http::Method::PUT);
+        let request = context.as_server(&resource, "", name).through(Subresource::Status).request(&http::Method::PUT);
         as_server::edit(context, request, Change::EditOutline(&next)).await?;
         if !edited.into_inner() {
             return Ok(());

@@ -33,7 +33,7 @@ async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool> {
             quota.set_at(&["metadata", "resourceVersion"], Value::from(charge.revision.to_string()));
             quota.set_at(&["status", "used"], charge.used.clone());
         };
-        let own = admit.context.own(&quotas, namespace, &charge.quota).through(Subresource::Status);
+        let own = admit.context.as_server(&quotas, namespace, &charge.quota).through(Subresource::Status);
         match own.change(count).await {
             Err(status) if status.reason == Reason::Conflict => return Ok(false),
             result => result?,

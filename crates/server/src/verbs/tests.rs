@@ -345,12 +345,12 @@ async fn repeated_conflicts_are_reported() {
     let overtaken = |value: &mut Value| {
         let count = 1 + attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let other = with_message(count);
-        let definition = server.api.context.own(&crds, "", name).through(Subresource::Status);
+        let definition = server.api.context.as_server(&crds, "", name).through(Subresource::Status);
         let write = definition.change(&other);
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(write)).unwrap();
         with_message(0)(value);
     };
-    let lost = server.api.context.own(&crds, "", name).through(Subresource::Status).change(overtaken).await;
+    let lost = server.api.context.as_server(&crds, "", name).through(Subresource::Status).change(overtaken).await;
     assert_eq!(lost.unwrap_err().reason, machinery::status::Reason::Conflict);
     assert_eq!(attempts.into_inner(), crate::limits::WRITE_RETRIES);
 }

@@ -90,7 +90,7 @@ async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Va
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
-    context.own(&resource, "", &names.definition()).through(Subresource::Status).change(add).await
+    context.as_server(&resource, "", &names.definition()).through(Subresource::Status).change(add).await
 }
 
 /// Makes one pass over all ThirdPartyResources that are being deleted: deletes their instances, then removes their
@@ -120,6 +120,6 @@ async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -
         }
     }
     let release = definition::remove_cleanup_finalizer;
-    context.own(resource, "", name).through(Subresource::Status).change(release).await?;
+    context.as_server(resource, "", name).through(Subresource::Status).change(release).await?;
     establish_peers(context, &names.group, "").await
 }

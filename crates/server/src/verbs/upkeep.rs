@@ -93,7 +93,7 @@ pub async fn keep_definitions(context: &Context, wanted: Vec<Value>) -> Result<(
         let spec = definition.get("spec").cloned().unwrap_or_default();
         let update = |object: &mut Value| object.set_at(&["spec"], spec.clone());
         let name = definition.str_at(&["metadata", "name"]);
-        context.own(&resource, "", name).change(update).await?;
+        context.as_server(&resource, "", name).change(update).await?;
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted:
     let name = wanted.str_at(&["metadata", "name"]);
     // an unknown field is a mistake, in a default object as in a file of the user
     let query = format!("fieldManager={manager}&fieldValidation=Strict");
-    let own = context.own(resource, namespace, name).with_query(query);
+    let own = context.as_server(resource, namespace, name).with_query(query);
     if let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) {
         if !kept.reconciled {
             return Ok(());

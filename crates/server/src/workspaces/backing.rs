@@ -10,24 +10,24 @@ use store::{Revision, Snapshot, Store};
 
 use super::content::{Begun, Contents, Decoded, OriginStore};
 use super::definition::{ForkPoint, Spec};
-use super::fault::Fault;
+use super::unusable::Unusable;
 
 /// A place where contents of workspaces are kept: the memory of the server, branches in the log of its store, or copies
 /// in a store that several servers share.
 pub trait Backing: Send + Sync {
-    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Fault>;
+    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Unusable>;
 
     /// A store with what a workspace began with. Its revision is later than any that clients have seen, so that earlier
     /// watches and continue tokens expire.
     fn reset(&self, declared: &Declared<'_>, begun: &Begun) -> Option<Arc<dyn Store>>;
 
     /// The store that a content is in; `None` if the workspace has to begin first.
-    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, Fault>> {
+    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, Unusable>> {
         Box::pin(ready(content.into_begun()))
     }
 
     /// The store that resets of a content return to, to encrypt its values again.
-    fn origin<'a>(&'a self, uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>>;
+    fn origin<'a>(&'a self, uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Unusable>>;
 
     /// Removes the content of a deleted workspace.
     fn end(&self, uid: &Text);
@@ -61,10 +61,10 @@ pub struct Declared<'a> {
 /// Finds what a workspace begins with.
 pub trait Sources {
     /// Calls `fork` with the source that a specification names. The source does not change meanwhile.
-    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault>;
+    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Unusable>;
 }
 
-pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, Fault> + 'a;
+pub type Forking<'a> = dyn FnMut(ForkSource<'_>) -> Result<Contents, Unusable> + 'a;
 
 pub enum ForkSource<'a> {
     /// A workspace that has not been used yet, and the release that its forks emulate.
@@ -110,24 +110,24 @@ impl BegunSource<'_> {
     pub fn earlier(&self, revision: Revision) -> store::Earlier {
         // the history is lost when an idle workspace drops its context
         let objects = if let SourceUse::InUse(objects) = &self.activity { Some(objects.clone()) } else { None };
-        let not_kept = Fault::NotKept { name: self.name.to_owned(), revision };
+        let not_kept = Unusable::NotKept { name: self.name.to_owned(), revision };
         Box::new(move || -> Result<Snapshot, String> {
             objects.and_then(|objects| objects.snapshot_at(revision)).ok_or_else(|| not_kept.to_string())
         })
     }
 
-    /// The fault if its store is in no state to be forked.
-    pub fn not_forked(&self) -> Fault {
-        if self.branch.is_none() { Fault::DefaultNotForked } else { Fault::NotForked }
+    /// The error if its store is in no state to be forked.
+    pub fn not_forked(&self) -> Unusable {
+        if self.branch.is_none() { Unusable::DefaultNotForked } else { Unusable::NotForked }
     }
 }
 
 /// The revision to fork of the store of a source, unless it is the newest one.
-pub fn earlier_revision(name: &str, store: &dyn Store, point: ForkPoint) -> Result<Option<Revision>, Fault> {
+pub fn earlier_revision(name: &str, store: &dyn Store, point: ForkPoint) -> Result<Option<Revision>, Unusable> {
     match (store.head().now_or_never(), point) {
         (Some(Ok(head)), ForkPoint::At(wanted)) if wanted < head => Ok(Some(wanted)),
         (Some(Ok(head)), ForkPoint::At(wanted) | ForkPoint::Origin(Some(wanted))) if wanted != head => {
-            Err(Fault::NotAt { name: name.to_owned(), head, wanted })
+            Err(Unusable::NotAt { name: name.to_owned(), head, wanted })
         }
         _ => Ok(None),
     }

@@ -7,7 +7,7 @@ use machinery::Release;
 use objects::{Frozen, Objects};
 use store::{Branching, Revision, Store};
 
-use super::fault::Fault;
+use super::unusable::Unusable;
 
 #[derive(Clone)]
 pub enum Contents {
@@ -19,7 +19,7 @@ pub enum Contents {
     /// In a shared store: the copy is not complete yet.
     Awaited,
     /// The workspace cannot begin, for this reason.
-    Failed(Fault),
+    Failed(Unusable),
 }
 
 /// The store of a workspace that has begun, and what is needed to read it.
@@ -78,7 +78,7 @@ impl Contents {
     }
 
     /// What has begun; `None` if the workspace has to begin first.
-    pub fn into_begun(self) -> Result<Option<Begun>, Fault> {
+    pub fn into_begun(self) -> Result<Option<Begun>, Unusable> {
         match self {
             Contents::Empty(_) => Ok(None),
             Contents::Begun(begun) => Ok(Some(begun)),

@@ -17,8 +17,8 @@ use tracing::Instrument as _;
 use super::capacity::WorkspaceCapacity;
 use super::content::{Begun, Contents};
 use super::definition::{GROUP, PLURAL, RunningControllers, is_of_workspaces};
-use super::fault::Fault;
 use super::manager::Workspaces;
+use super::unusable::Unusable;
 use super::workspace::{Entered, Opened, Workspace};
 use crate::assembly::{ApiConfig, Beginning};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
@@ -27,7 +27,7 @@ use crate::verbs;
 
 impl Workspaces {
     /// Makes the context of a workspace that has none, and enters it.
-    pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<Entered, Fault> {
+    pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<Entered, Unusable> {
         let (workspaces, workspace) = (self.clone(), workspace.clone());
         // runs to its end even if the client disconnects, because half a context would remain otherwise
         task::finish("workspace", async move {
@@ -51,7 +51,7 @@ impl Workspaces {
         .await
     }
 
-    async fn assemble(&self, workspace: &Arc<Workspace>, begun: &Begun) -> Result<Opened, Fault> {
+    async fn assemble(&self, workspace: &Arc<Workspace>, begun: &Begun) -> Result<Opened, Unusable> {
         let spec = workspace.spec();
         let empty_api = self.empty_api(spec.release.unwrap_or(begun.release)).await?;
         let mut at_rest = None;

@@ -22,8 +22,8 @@ use tokio::sync::watch;
 
 use super::copies::{Copies, CopyStatus, id_of, origin_of};
 use super::definition::{DEFAULT, ForkPoint, Spec, is_of_workspaces};
-use super::fault::Fault;
 use super::manager::Workspaces;
+use super::unusable::Unusable;
 use super::workspace::Workspace;
 use crate::verbs::{self, Context};
 use crate::{controllers, limits};
@@ -31,9 +31,9 @@ use crate::{controllers, limits};
 /// Why a copy has not been made.
 enum NotCopied {
     /// It can never be made.
-    Failed(Fault),
+    Failed(Unusable),
     /// It can perhaps be made later.
-    Later(Fault),
+    Later(Unusable),
     /// The copy of this workspace, its source, has to be complete first.
     After(Text),
 }
@@ -206,7 +206,7 @@ impl Workspaces {
         name: &Text,
         takes_over: bool,
     ) -> Result<(), (Option<Claim>, NotCopied)> {
-        let later = |fault: Fault| (None, NotCopied::Later(fault));
+        let later = |fault: Unusable| (None, NotCopied::Later(fault));
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         context.objects.catch_up().await.map_err(|error| later(error.into()))?;
         let Some(stored) = resource.collection.get(name) else { return Ok(()) };
@@ -263,9 +263,9 @@ impl Workspaces {
         let keeps = |key: &Bytes| is_copied(self.layout(), key);
         let not_copied = |error: StoreError| match (error, &claim.spec.from, claim.spec.fork_point) {
             (StoreError::Compacted(_), Some(name), ForkPoint::At(revision)) => {
-                NotCopied::Failed(Fault::NotKept { name: name.clone(), revision })
+                NotCopied::Failed(Unusable::NotKept { name: name.clone(), revision })
             }
-            (error, ..) => NotCopied::Later(Fault::NotCopied(error)),
+            (error, ..) => NotCopied::Later(Unusable::NotCopied(error)),
         };
         if !claim.status.content.is_empty() {
             copying.end(&id(&claim.status.content)).await.map_err(not_copied)?;
@@ -292,7 +292,7 @@ impl Workspaces {
     async fn resolve(&self, resource: &Resource, claim: &Claim) -> Result<(CopyFrom, Release), NotCopied> {
         let (spec, of_server) = (&claim.spec, self.parts.api.runtime.release);
         let release = |of_source: Option<Release>| spec.release.or(of_source).unwrap_or(of_server);
-        let failed = |why: Fault| Err(NotCopied::Failed(why));
+        let failed = |why: Unusable| Err(NotCopied::Failed(why));
         let Some(name) = &spec.from else { return Ok((CopyFrom::Empty, release(claim.status.release))) };
         if !claim.status.origin.is_empty() {
             let origin = CopyFrom::Copy(id_of(&claim.uid, &claim.status.origin), None);
@@ -304,7 +304,7 @@ impl Workspaces {
         let source = if name == DEFAULT { None } else { Some(source_of(resource, claim, name)?) };
         let is_of_origin = matches!(spec.fork_point, ForkPoint::Origin(_));
         if source.is_none() && is_of_origin {
-            return failed(Fault::BeganEmpty);
+            return failed(Unusable::BeganEmpty);
         }
         if let Some((uid, status)) = source.as_ref().filter(|_| is_of_origin) {
             let from = match status.origin.as_str() {
@@ -316,7 +316,7 @@ impl Workspaces {
         let head = self.parts.storage.store.head().await.map_err(|error| NotCopied::Later(error.into()))?;
         let at = if let ForkPoint::At(at) = spec.fork_point { at } else { head };
         if at > head {
-            return failed(Fault::NotAt { name: name.clone(), head, wanted: at });
+            return failed(Unusable::NotAt { name: name.clone(), head, wanted: at });
         }
         Ok(match source {
             None => (CopyFrom::Home(at), release(None)),
@@ -325,7 +325,7 @@ impl Workspaces {
     }
 
     /// The stored objects of a new API.
-    async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, Fault> {
+    async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, Unusable> {
         let empty_api = self.empty_api(release).await?;
         Ok(empty_api.context.objects.store().snapshot().await?.entries)
     }
@@ -356,7 +356,7 @@ impl Workspaces {
     }
 
     /// Writes the reason why a workspace cannot be used into its status.
-    async fn report_failure(&self, copies: &Copies, claim: &Claim, why: &Fault) -> Result<(), Fault> {
+    async fn report_failure(&self, copies: &Copies, claim: &Claim, why: &Unusable) -> Result<(), Unusable> {
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) == claim.copy {
                 object.remove_at(&["status", "copying"]);
@@ -416,17 +416,17 @@ fn is_being_made(object: &Value) -> bool {
 
 /// The uid and the status of a source. Fails unless the source can be copied now.
 fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, CopyStatus), NotCopied> {
-    let failed = |why: Fault| Err(NotCopied::Failed(why));
+    let failed = |why: Unusable| Err(NotCopied::Failed(why));
     let Some(stored) = resource.collection.get(name) else {
-        return failed(Fault::NoSource(name.to_owned()));
+        return failed(Unusable::NoSource(name.to_owned()));
     };
     let object = stored.body.to_managed_value(stored.revision);
     let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
     if spec.ephemeral && !claim.spec.ephemeral {
-        return failed(Fault::Ephemeral(name.to_owned()));
+        return failed(Unusable::Ephemeral(name.to_owned()));
     }
     if status.has_failed() {
-        return failed(Fault::NotReady(name.to_owned()));
+        return failed(Unusable::NotReady(name.to_owned()));
     }
     if !status.is_current(&spec) {
         return Err(NotCopied::After(name.into()));

@@ -14,7 +14,7 @@ use store::{Copying, Store};
 use super::backing::{Backing, Declared, Sources};
 use super::content::{Begun, Contents, Copied, OriginStore};
 use super::definition::Spec;
-use super::fault::Fault;
+use super::unusable::Unusable;
 
 /// Finds copies, which the leader makes and removes.
 pub struct Copies {
@@ -28,7 +28,7 @@ pub struct Copies {
 }
 
 impl Backing for Copies {
-    fn begin(&self, declared: &Declared<'_>, _sources: &dyn Sources) -> Result<Contents, Fault> {
+    fn begin(&self, declared: &Declared<'_>, _sources: &dyn Sources) -> Result<Contents, Unusable> {
         Ok(self.content(declared))
     }
 
@@ -37,7 +37,7 @@ impl Backing for Copies {
         None
     }
 
-    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, Fault>> {
+    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, Unusable>> {
         Box::pin(async move {
             let Contents::Copied(Copied { id, release, .. }) = content else { return content.into_begun() };
             let store = self.store(&id).await?.ok_or("it is being reset or deleted")?;
@@ -45,7 +45,7 @@ impl Backing for Copies {
         })
     }
 
-    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>> {
+    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Unusable>> {
         Box::pin(async move {
             let Contents::Copied(Copied { origin: Some(id), .. }) = content else { return Ok(None) };
             Ok(self.store(&id).await?.map(OriginStore::Writable))
@@ -79,8 +79,8 @@ impl Copies {
         })
     }
 
-    async fn store(&self, id: &str) -> Result<Option<Arc<dyn Store>>, Fault> {
-        self.copying.open(id).await.map_err(Fault::StoreInShort)
+    async fn store(&self, id: &str) -> Result<Option<Arc<dyn Store>>, Unusable> {
+        self.copying.open(id).await.map_err(Unusable::StoreInShort)
     }
 }
 

@@ -9,9 +9,9 @@ use objects::Storage;
 use store::{BranchSource, Entry, Expected, Memory, Store, Write};
 
 use super::content::revision_of;
-use super::fault::Fault;
 use super::label::pristine_id;
 use super::manager::{EmptyApi, Workspaces};
+use super::unusable::Unusable;
 use crate::assembly::{ApiConfig, Base, Beginning};
 use crate::testing;
 use crate::verbs::Context;
@@ -25,7 +25,7 @@ impl Workspaces {
     }
 
     /// The empty API of a release. It is made when it is first needed.
-    pub(super) async fn empty_api(&self, release: Release) -> Result<Arc<EmptyApi>, Fault> {
+    pub(super) async fn empty_api(&self, release: Release) -> Result<Arc<EmptyApi>, Unusable> {
         let mut all = self.empty_apis.lock().await;
         if let Some(known) = all.get(&release) {
             return Ok(known.clone());
@@ -59,7 +59,7 @@ impl Workspaces {
 
     /// Makes an empty API in a store, or completes one. The work of its controllers is done once, and it serves no
     /// requests.
-    async fn make_empty(&self, api: &ApiConfig, storage: Storage) -> Result<Arc<Context>, Fault> {
+    async fn make_empty(&self, api: &ApiConfig, storage: Storage) -> Result<Arc<Context>, Unusable> {
         let assembled = api.assemble(Beginning::of(storage)).await?;
         testing::keep_kinds(api.testing, &assembled.context).await?;
         api.progress.keep(&assembled.context).await?;
@@ -71,7 +71,7 @@ impl Workspaces {
     /// The configuration of workspaces. They do not get the client certificate for aggregated API servers:
     /// those trust the users that its holder names, and the owner of a workspace decides who its users are. For the
     /// same reason, their controllers do not get the key of the server's certificate authority.
-    pub(super) fn api_config(&self, release: Release) -> Result<ApiConfig, Fault> {
+    pub(super) fn api_config(&self, release: Release) -> Result<ApiConfig, Unusable> {
         let (runtime, gates) = (self.parts.config.features)(release)?;
         let own = &self.parts.api;
         Ok(ApiConfig {
@@ -90,7 +90,7 @@ impl Workspaces {
 
 impl EmptyApi {
     /// The state that contexts of workspaces share with this API.
-    pub(super) async fn base(&self) -> Result<Base, Fault> {
+    pub(super) async fn base(&self) -> Result<Base, Unusable> {
         let objects = &self.context.objects;
         let frozen = objects.frozen_at(revision_of(&**objects.store())).await;
         let objects = frozen.ok_or("the objects of an empty API are not in memory")?;
@@ -99,7 +99,7 @@ impl EmptyApi {
 }
 
 /// Copies the keys of a store to an empty store.
-async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), Fault> {
+async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), Unusable> {
     let snapshot = from.snapshot().await?;
     let write = |Entry { key, value, .. }| to.commit(Write { key, expected: Expected::Absent, value: Some(value) });
     // awaited together, so that they share syncs

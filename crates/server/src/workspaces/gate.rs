@@ -14,8 +14,8 @@ use machinery::{Result, Status, Value, names};
 use tracing::Instrument as _;
 
 use super::definition::{GROUP, PLURAL, Spec};
-use super::fault::Fault;
 use super::manager::Workspaces;
+use super::unusable::Unusable;
 use super::workspace::{Entered, Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
 use crate::limits;
@@ -136,7 +136,7 @@ impl Workspaces {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
         // `Forbidden`, so that clients do not retry, which would not help
-        let failed = |fault: Fault| {
+        let failed = |fault: Unusable| {
             let why = fault.to_string();
             static UNUSABLE: Notices = Notices::new();
             // a workspace whose phase is Failed shows the reason in its status already

@@ -9,8 +9,8 @@ use store::{BranchSource, Branching, Store};
 use super::backing::{Backing, BegunSource, Declared, ForkSource, Sources, earlier_revision};
 use super::content::{Begun, Contents, OriginStore};
 use super::definition::ForkPoint;
-use super::fault::Fault;
 use super::label::Label;
+use super::unusable::Unusable;
 
 /// Keeps contents in the log, which has what each began with beside it.
 pub struct InLog {
@@ -18,7 +18,7 @@ pub struct InLog {
 }
 
 impl Backing for InLog {
-    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Fault> {
+    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Unusable> {
         let reset = || declared.spec.reset.clone();
         sources.fork(declared.spec, &mut |source| match source {
             ForkSource::Empty(release) => {
@@ -26,7 +26,7 @@ impl Backing for InLog {
                 // any more
                 let label = Label { release, has_workspaces: false, has_begun: false, reset: reset() };
                 let begun = self.log.begin(declared.uid.as_bytes(), BranchSource::Nothing, &label.encode());
-                begun.map(|_| Contents::Empty(release)).ok_or(Fault::NotForked)
+                begun.map(|_| Contents::Empty(release)).ok_or(Unusable::NotForked)
             }
             ForkSource::Begun(source) => self.fork(declared.uid.as_bytes(), reset(), &source).map(Contents::Begun),
         })
@@ -37,7 +37,7 @@ impl Backing for InLog {
         self.log.reset(declared.uid.as_bytes(), &label.encode())
     }
 
-    fn origin<'a>(&'a self, uid: &'a Text, _content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>> {
+    fn origin<'a>(&'a self, uid: &'a Text, _content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Unusable>> {
         let origin = self.log.origin(uid.as_bytes());
         Box::pin(ready(Ok(origin.map(|origin| OriginStore::Branch(origin, self.log.clone())))))
     }
@@ -55,9 +55,9 @@ impl Begun {
 }
 
 impl InLog {
-    fn fork(&self, uid: &[u8], reset: String, source: &BegunSource<'_>) -> Result<Begun, Fault> {
+    fn fork(&self, uid: &[u8], reset: String, source: &BegunSource<'_>) -> Result<Begun, Unusable> {
         if source.begun.origin.is_some() {
-            return Err(Fault::Ephemeral(source.name.to_owned()));
+            return Err(Unusable::Ephemeral(source.name.to_owned()));
         }
         let label = source.begun.label(reset).encode();
         let earlier = earlier_revision(source.name, &*source.begun.store, source.point)?;

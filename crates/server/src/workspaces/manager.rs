@@ -19,10 +19,10 @@ use super::backing::{Backing, BegunSource, Declared, ForkSource, Forking, Source
 use super::content::{Begun, Contents, Decoded, revision_of};
 use super::copies::Copies;
 use super::definition::{DEFAULT, ForkPoint, GROUP, PLURAL, Spec};
-use super::fault::Fault;
 use super::label::pristine_id;
 use super::log::InLog;
 use super::memory::InMemory;
+use super::unusable::Unusable;
 use super::workspace::Workspace;
 use crate::assembly::{ApiConfig, Observer};
 use crate::controllers::Membership;
@@ -200,7 +200,7 @@ impl Workspaces {
     /// Changes the status of a Workspace object, unless the server is stopping.
     pub(super) async fn change_status(&self, name: &str, update: impl Fn(&mut Value) + Send + Sync) -> Result<()> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        context.own(&resource, "", name).through(Subresource::Status).change(update).await
+        context.as_server(&resource, "", name).through(Subresource::Status).change(update).await
     }
 
     /// Marks workspaces as changed, so that the controller processes them.
@@ -248,14 +248,14 @@ impl Workspaces {
 }
 
 impl Sources for Workspaces {
-    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault> {
+    fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Unusable> {
         let Some(name) = spec.from.as_deref() else { return Ok(Contents::Empty(None)) };
         if name != DEFAULT {
-            let source = self.workspace(name).ok_or_else(|| Fault::NoSource(name.to_owned()))?;
+            let source = self.workspace(name).ok_or_else(|| Unusable::NoSource(name.to_owned()))?;
             return source.fork(spec, fork);
         }
         if let ForkPoint::Origin(_) = spec.fork_point {
-            return Err(Fault::BeganEmpty);
+            return Err(Unusable::BeganEmpty);
         }
         let home = self.home().ok_or("the server is stopping")?;
         let begun = Begun::found(self.parts.storage.store.clone(), self.parts.api.runtime.release);
@@ -266,7 +266,7 @@ impl Sources for Workspaces {
 }
 
 impl Sources for EmptyApi {
-    fn fork(&self, _spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault> {
+    fn fork(&self, _spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Unusable> {
         let (release, objects) = (self.config.runtime.release, &self.context.objects);
         let store = objects.store().clone();
         let decoded = Decoded { objects: Arc::downgrade(objects), at: Some(revision_of(&*store)) };

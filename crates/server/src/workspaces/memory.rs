@@ -11,7 +11,7 @@ use store::{Branching, Earlier, Memory, Store};
 use super::backing::{Backing, BegunSource, Declared, ForkSource, SourceUse, Sources, earlier_revision};
 use super::content::{Begun, Contents, Decoded, OriginStore, revision_of};
 use super::definition::ForkPoint;
-use super::fault::Fault;
+use super::unusable::Unusable;
 
 /// Keeps contents in memory, where a workspace shares with its source whatever neither has changed.
 pub struct InMemory {
@@ -20,7 +20,7 @@ pub struct InMemory {
 }
 
 impl Backing for InMemory {
-    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Fault> {
+    fn begin(&self, declared: &Declared<'_>, sources: &dyn Sources) -> Result<Contents, Unusable> {
         let mut earlier = None;
         let content = sources.fork(declared.spec, &mut |source| match source {
             ForkSource::Empty(release) => Ok(Contents::Empty(release)),
@@ -30,7 +30,7 @@ impl Backing for InMemory {
             // read only now, because requests to the source wait for the lock under which it is forked
             (Contents::Begun(begun), Some(earlier)) => {
                 let origin: Arc<dyn Store> = Arc::new(Memory::with(task::blocking(earlier)?));
-                let store = origin.fork(0).ok_or(Fault::NotForked)?;
+                let store = origin.fork(0).ok_or(Unusable::NotForked)?;
                 let decoded = Decoded { at: Some(revision_of(&*origin)), ..begun.decoded };
                 Ok(Contents::Begun(Begun { store, origin: Some(origin), decoded, ..begun }))
             }
@@ -42,7 +42,7 @@ impl Backing for InMemory {
         begun.origin.as_ref()?.fork(revision_of(&*begun.store) + 1)
     }
 
-    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Fault>> {
+    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, Unusable>> {
         let origin = content.into_begun().map(|begun| begun?.origin.map(OriginStore::Fixed));
         Box::pin(ready(origin))
     }
@@ -52,10 +52,10 @@ impl Backing for InMemory {
 
 impl InMemory {
     /// Forks a source. If an earlier revision of it is wanted, the caller has to read its content from `earlier`.
-    fn fork(&self, source: &BegunSource<'_>, earlier: &mut Option<Earlier>) -> Result<Begun, Fault> {
+    fn fork(&self, source: &BegunSource<'_>, earlier: &mut Option<Earlier>) -> Result<Begun, Unusable> {
         let begun = &source.begun;
         if !matches!(begun.store.head().now_or_never(), Some(Ok(_))) {
-            return Err(Fault::NotReady(source.name.to_owned()));
+            return Err(Unusable::NotReady(source.name.to_owned()));
         }
         let origin = match (source.point, &source.activity) {
             (ForkPoint::Origin(_), _) => {

@@ -14,7 +14,6 @@ mod copier;
 mod copies;
 mod definition;
 mod empty_api;
-mod fault;
 mod gate;
 mod kubeconfig;
 mod label;
@@ -25,6 +24,7 @@ mod recovery;
 mod rewriting;
 #[cfg(test)]
 mod tests;
+mod unusable;
 mod workspace;
 
 use std::sync::Arc;

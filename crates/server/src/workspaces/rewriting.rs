@@ -17,11 +17,11 @@ use store::{Branching, Entry, Expected, Refused, Store, Write};
 
 use super::content::{Contents, OriginStore};
 use super::definition::{GROUP, PLURAL};
-use super::fault::Fault;
 use super::gate;
 use super::label::{is_pristine, pristine_id};
 use super::manager::Workspaces;
 use super::recovery::FoundWorkspace;
+use super::unusable::Unusable;
 use super::workspace::Workspace;
 use crate::assembly::StartError;
 use crate::http::Client;
@@ -73,7 +73,7 @@ impl Workspaces {
         Ok(json!({"objects": objects, "written": written, "refused": refused, "forReset": for_reset}))
     }
 
-    async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, Fault> {
+    async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, Unusable> {
         let layout = self.layout();
         let mut counts = RewriteCounts::default();
         if let Some(log) = &self.log {
@@ -101,7 +101,7 @@ impl Workspaces {
                 counts.written += stale.len();
                 if !stale.is_empty() {
                     let done = log.rewrite_origin(workspace.uid.as_bytes(), stale).await;
-                    done.map_err(Fault::StoreInShort)?;
+                    done.map_err(Unusable::StoreInShort)?;
                 }
                 counts.for_reset = unreadable;
             }
@@ -161,8 +161,8 @@ struct StaleValues {
     unreadable: usize,
 }
 
-async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, Fault> {
-    let snapshot = store.snapshot().await.map_err(Fault::StoreInShort)?;
+async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, Unusable> {
+    let snapshot = store.snapshot().await.map_err(Unusable::StoreInShort)?;
     task::blocking(|| {
         let mut found = StaleValues::default();
         for entry in snapshot.entries {
@@ -186,7 +186,7 @@ async fn rewrite_store(
     layout: &Layout,
     wanted: &Wanted,
     counts: &mut RewriteCounts,
-) -> Result<(), Fault> {
+) -> Result<(), Unusable> {
     let StaleValues { seen, stale, unreadable } = find_stale(store, layout, wanted).await?;
     counts.objects += seen;
     counts.refused += unreadable;
@@ -200,7 +200,7 @@ async fn rewrite_store(
                 Ok(_) => counts.written += 1,
                 // a client has written the object meanwhile, and thereby with the current key
                 Err(Refused::Conflict(_)) => {}
-                Err(Refused::Failed(error)) => return Err(Fault::StoreInShort(error)),
+                Err(Refused::Failed(error)) => return Err(Unusable::StoreInShort(error)),
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::backing::{Backing, BegunSource, Declared, ForkSource, Forking, SourceUse, Sources};
 use super::content::{Begun, Contents};
 use super::definition::{Limits, Spec};
-use super::fault::Fault;
+use super::unusable::Unusable;
 use crate::http::{Edge, OpenCount};
 use crate::testing::KeptObservations;
 
@@ -210,7 +210,7 @@ impl Workspace {
     }
 
     /// Calls `fork` with the workspace as the source of another one.
-    pub fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Fault> {
+    pub fn fork(&self, spec: &Spec, fork: &mut Forking<'_>) -> Result<Contents, Unusable> {
         let state = self.state.lock();
         match &state.content {
             Contents::Empty(release) => fork(ForkSource::Empty(state.spec.release.or(*release))),
@@ -222,7 +222,7 @@ impl Workspace {
                 let activity = state.opened.as_ref().map_or(SourceUse::Idle, in_use);
                 fork(ForkSource::Begun(BegunSource { name, branch, begun, activity, point }))
             }
-            _ => Err(Fault::NotReady(self.name.to_string())),
+            _ => Err(Unusable::NotReady(self.name.to_string())),
         }
     }
 

@@ -20,17 +20,23 @@ const ASSEMBLY: &str = "crates/server/src/assembly.rs";
 const AS_SERVER: &str = "crates/server/src/verbs/as_server.rs";
 const VERBS: &str = "crates/server/src/verbs/";
 const CONTROLLERS: &str = "crates/server/src/controllers/";
+const PROGRESS: &str = "crates/server/src/progress/";
+/// The status of faults and gates, and that of workspaces.
+const TESTING: &str = "crates/server/src/testing/controller.rs";
+const WORKSPACES: &str = "crates/server/src/workspaces/manager.rs";
 
 /// Code, and the only files and folders that may contain it. Those that handle requests of clients are in `http`.
-const PLACES: [(&str, &[&str]); 8] = [
+const PLACES: [(&str, &[&str]); 10] = [
     ("objects.put(", &[STORED, PORTS]),
     ("objects.delete(", &[STORED]),
     ("_witness", &[AUTHORIZATION]),
     ("Loopback(", &[AUTHORIZATION, AUTHORIZER]),
     ("Authorizer::new(", &[ASSEMBLY]),
     ("loopback.request(", &[AS_SERVER]),
-    ("server_request(", &[VERBS, CONTROLLERS]),
-    ("controller_request(", &[AS_SERVER, CONTROLLERS, "crates/server/src/progress/"]),
+    ("server_request(", &[VERBS]),
+    ("controller_request(", &[AS_SERVER]),
+    ("as_server(", &[VERBS, CONTROLLERS, PROGRESS, TESTING, WORKSPACES]),
+    ("as_user(", &[AS_SERVER, CONTROLLERS, PROGRESS]),
 ];
 
 fn is_in(source: &Source, places: &[&str]) -> bool {
@@ -104,7 +110,7 @@ mod tests {
             (
                 "crates/server/src/http/handler.rs",
                 "fn a() { context.server_request(pods) }\n",
-                Some(format!("1: `server_request(` may only be used in {VERBS} or {CONTROLLERS}")),
+                Some(format!("1: `server_request(` may only be used in {VERBS}")),
             ),
         ];
         for (path, text, want) in cases {

@@ -311,7 +311,7 @@ impl LiveObject<'_> {
         });
         event.put_text(&["involvedObject", "namespace"], namespace);
         let place = if namespace.is_empty() { "default" } else { namespace };
-        if let Err(status) = context.own_as(USER, &events, place, "").create(&event).await {
+        if let Err(status) = context.as_user(USER, &events, place, "").create(&event).await {
             tracing::warn!(object = %name, error = %status, "an Event about an invalid owner reference cannot be created");
         }
         Ok(Verdict::Done)
@@ -371,6 +371,6 @@ impl LiveObject<'_> {
 
     fn own(&self) -> OwnObject<'_> {
         let meta = &self.stored.meta;
-        self.context.own_as(USER, &self.resource, &meta.namespace, &meta.name)
+        self.context.as_user(USER, &self.resource, &meta.namespace, &meta.name)
     }
 }

@@ -150,7 +150,7 @@ async fn changed_objects_are_repaired_in_a_store_that_has_the_others() {
     assert_eq!(stored(&context), KINDS.len());
     let roles = context.registry.get(GROUP, "clusterroles").unwrap();
     let without_rules = |object: &mut Value| object.set_at(&["rules"], json!([]));
-    context.own(&roles, "", "system:discovery").change(without_rules).await.unwrap();
+    context.as_server(&roles, "", "system:discovery").change(without_rules).await.unwrap();
     let services = context.registry.get(REGISTRATION_GROUP, API_SERVICES).unwrap();
     let unserved = services.collection.get("v1.apps").unwrap().body.to_value(0).to_json().replace("apps", "gone");
     let object = Encoded { shown_in: None, ..encoded(&unserved) };

@@ -104,7 +104,7 @@ pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool)
         record(budget, pod);
         Ok(())
     };
-    context.own(&budgets, namespace, name).through(Subresource::Status).edit(change).await
+    context.as_server(&budgets, namespace, name).through(Subresource::Status).edit(change).await
 }
 
 /// The reason for which a budget allows no disruption.

@@ -71,7 +71,7 @@ pub async fn bind(admit: &Admit<'_>, binding: Value) -> Result<Value> {
         None
     };
     let pods = pods(context)?;
-    let own = context.own(&pods, request.namespace(), &name).through(Subresource::Own("binding"));
+    let own = context.as_server(&pods, request.namespace(), &name).through(Subresource::Own("binding"));
     if let Some(why) = broken {
         return Err(own.request(&http::Method::PUT).broken_precondition(admit.dry_run, &why));
     }
@@ -184,7 +184,7 @@ fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Ve
 /// the version of this write.
 async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<()> {
     let pods = pods(context)?;
-    let own = context.own(&pods, namespace, name).through(Subresource::Own("eviction"));
+    let own = context.as_server(&pods, namespace, name).through(Subresource::Own("eviction"));
     let request = own.request(&http::Method::PUT);
     let change = |pod: &mut Value| {
         check_preconditions(&request, options, pod)?;
@@ -201,7 +201,7 @@ async fn mark(context: &Context, namespace: &str, name: &str, options: &mut Dele
 /// Deletes the Pod of an allowed eviction.
 async fn delete(context: &Context, request: &Request, name: &Text, options: DeleteOptions) -> Result<()> {
     let pods = pods(context)?;
-    let request = context.own(&pods, request.namespace(), name).request(&http::Method::DELETE);
+    let request = context.as_server(&pods, request.namespace(), name).request(&http::Method::DELETE);
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     Box::pin(Write::new(context, &request, Change::Delete(options), &write_options).run()).await.map(drop)
 }

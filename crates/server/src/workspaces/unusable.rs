@@ -8,7 +8,7 @@ use crate::assembly::StartError;
 
 /// Says in one line why a workspace cannot be used. Its source, if it has one, is for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum Unusable {
     #[error("there is no workspace {0:?} to fork")]
     NoSource(String),
     #[error("workspace {0:?} is not ready")]
@@ -32,7 +32,7 @@ pub enum Fault {
     #[error("{0}")]
     Recorded(String),
     #[error("{0}")]
-    Unusable(&'static str),
+    Other(&'static str),
     #[error("it cannot be copied: {0}")]
     NotCopied(StoreError),
     #[error(transparent)]
@@ -46,14 +46,14 @@ pub enum Fault {
     Start(#[from] StartError),
 }
 
-impl From<&'static str> for Fault {
-    fn from(why: &'static str) -> Fault {
-        Fault::Unusable(why)
+impl From<&'static str> for Unusable {
+    fn from(why: &'static str) -> Unusable {
+        Unusable::Other(why)
     }
 }
 
-impl From<String> for Fault {
-    fn from(why: String) -> Fault {
-        Fault::Recorded(why)
+impl From<String> for Unusable {
+    fn from(why: String) -> Unusable {
+        Unusable::Recorded(why)
     }
 }
