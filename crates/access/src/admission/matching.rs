@@ -7,7 +7,7 @@ use resource::Version;
 use super::GROUP;
 use super::attributes::Attributes;
 use super::sources::SourceScope;
-use crate::has_or_all;
+use crate::wildcard::has_or_all;
 
 const POLICIES: [&str; 4] = [
     "mutatingadmissionpolicies",

@@ -4,7 +4,7 @@ use machinery::value::quote_list;
 use machinery::{Text, Value};
 
 use super::AccessAttributes;
-use crate::has_or_all;
+use crate::wildcard::has_or_all;
 
 /// A rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

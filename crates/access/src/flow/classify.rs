@@ -5,7 +5,7 @@ use http::HeaderValue;
 use machinery::{Text, Value};
 
 use super::header;
-use crate::has_or_all;
+use crate::wildcard::has_or_all;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distinguisher {

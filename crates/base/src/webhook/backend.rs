@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::connect::{Connection, Connector};
+use super::error::Unresolved;
 use super::error::{TlsError, TransportError};
 use super::remote::Identity;
-use super::service::Unresolved;
 use super::{Address, Client, bundle, connect};
 use crate::limits;
 
