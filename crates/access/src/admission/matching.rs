@@ -7,7 +7,6 @@ use resource::Version;
 use super::GROUP;
 use super::attributes::Attributes;
 use super::sources::SourceScope;
-use crate::has_or_all;
 
 const POLICIES: [&str; 4] = [
     "mutatingadmissionpolicies",
@@ -41,6 +40,10 @@ pub struct Matching {
     all_without_rules: bool,
 }
 
+fn contains(patterns: &[Text], text: &str) -> bool {
+    patterns.iter().any(|pattern| pattern == "*" || pattern == text)
+}
+
 impl MatchRule {
     fn all(value: &Value, key: &str) -> Vec<MatchRule> {
         let rule = |rule: &Value| MatchRule {
@@ -67,9 +70,9 @@ impl MatchRule {
             same && (subresource == "*" || subresource == attributes.subresource)
         };
         in_scope
-            && has_or_all(&self.operations, attributes.operation.as_str())
-            && has_or_all(&self.groups, attributes.group())
-            && has_or_all(&self.versions, &version.name)
+            && contains(&self.operations, attributes.operation.as_str())
+            && contains(&self.groups, attributes.group())
+            && contains(&self.versions, &version.name)
             && self.resources.iter().any(matches_resource)
             && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
     }

@@ -4,7 +4,6 @@ use machinery::value::quote_list;
 use machinery::{Text, Value};
 
 use super::AccessAttributes;
-use crate::has_or_all;
 
 /// A rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,6 +17,10 @@ pub struct PolicyRule {
 
 fn has(list: &[Text], text: &str) -> bool {
     list.iter().any(|item| item == text)
+}
+
+fn has_or_all(list: &[Text], text: &str) -> bool {
+    list.iter().any(|item| item == text || item == "*")
 }
 
 /// Whether a URL of a rule matches a path: exactly, or by the prefix before its `*`.

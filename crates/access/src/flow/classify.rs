@@ -5,7 +5,6 @@ use http::HeaderValue;
 use machinery::{Text, Value};
 
 use super::header;
-use crate::has_or_all;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distinguisher {
@@ -85,6 +84,10 @@ struct Rules {
     subjects: Vec<FlowSubject>,
     resources: Vec<ResourceRule>,
     paths: Vec<PathRule>,
+}
+
+fn contains(patterns: &[Text], text: &str) -> bool {
+    patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
 
 impl Schema {
@@ -174,16 +177,13 @@ impl FlowSubject {
 impl ResourceRule {
     fn matches(&self, info: &RequestInfo) -> bool {
         let matches_resource = if info.subresource.is_empty() {
-            has_or_all(&self.resources, &info.resource)
+            contains(&self.resources, &info.resource)
         } else {
-            has_or_all(&self.resources, &format!("{}/{}", info.resource, info.subresource))
+            contains(&self.resources, &format!("{}/{}", info.resource, info.subresource))
         };
         let in_scope =
-            if info.namespace.is_empty() { self.cluster } else { has_or_all(&self.namespaces, &info.namespace) };
-        matches_resource
-            && in_scope
-            && has_or_all(&self.verbs, info.verb.as_str())
-            && has_or_all(&self.groups, &info.group)
+            if info.namespace.is_empty() { self.cluster } else { contains(&self.namespaces, &info.namespace) };
+        matches_resource && in_scope && contains(&self.verbs, info.verb.as_str()) && contains(&self.groups, &info.group)
     }
 }
 
@@ -195,7 +195,7 @@ impl PathRule {
             let is_below = |prefix: &str| prefix.ends_with('/') && path.starts_with(prefix);
             url == "*" || url == path || url.strip_suffix('*').is_some_and(is_below)
         };
-        has_or_all(&self.verbs, &method) && self.urls.iter().any(covers)
+        contains(&self.verbs, &method) && self.urls.iter().any(covers)
     }
 }
 
