@@ -12,9 +12,8 @@ use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::connect::{Connection, Connector};
-use super::error::{TlsError, TransportError};
+use super::error::{TlsError, TransportError, Unresolved};
 use super::remote::Identity;
-use super::service::Unresolved;
 use super::{Address, Client, bundle, connect};
 use crate::limits;
 

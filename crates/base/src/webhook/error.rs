@@ -10,7 +10,6 @@ use rustls::client::VerifierBuilderError;
 use rustls_pki_types::{InvalidDnsNameError, pem};
 use thiserror::Error;
 
-use super::service::Unresolved;
 use crate::{limits, wording};
 
 /// Why a configuration allows no TLS connection. It is kept with its endpoint, of which every call then fails.
@@ -40,6 +39,28 @@ pub enum SettingsError {
 impl From<SettingsError> for String {
     fn from(error: SettingsError) -> String {
         error.to_string()
+    }
+}
+
+/// Why a Service cannot be resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    NotFound,
+    /// The Service does not have the port.
+    NoPort,
+    NoAddress,
+}
+
+impl Unresolved {
+    /// The words of upstream's resolver.
+    fn text(self, name: &str, port: u16) -> String {
+        match self {
+            Unresolved::NotFound => format!("service \"{name}\" not found"),
+            Unresolved::NoPort => format!("no service port {port} found for service \"{name}\""),
+            Unresolved::NoAddress => {
+                format!("service \"{name}\" has no address here: give one with --service-address")
+            }
+        }
     }
 }
 

@@ -32,10 +32,10 @@ use crate::{limits, task};
 pub use backend::Backend;
 use connect::{Connection, Connector, SendError};
 pub use egress::Egress;
-pub use error::{CallError, ResponseError, SettingsError, TlsError, TransportError};
+pub use error::{CallError, ResponseError, SettingsError, TlsError, TransportError, Unresolved};
 pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
-pub use service::{Address, Services, Unresolved};
+pub use service::{Address, Services};
 
 type WebhookConnection = Connection<Full<Bytes>>;
 

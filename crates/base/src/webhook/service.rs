@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use machinery::Value;
 
+use super::Endpoint;
 use super::egress::Egress;
-use super::{Endpoint, TransportError};
+use super::error::{TransportError, Unresolved};
 
 /// Host and port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,28 +86,6 @@ impl Services {
         let service = (self.lookup)(namespace, name).ok_or(Unresolved::NotFound)?;
         let (host, port) = of_object(&service, port)?;
         Ok(Address { host, port, egress: self.egress.clone() })
-    }
-}
-
-/// Why a Service cannot be resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unresolved {
-    NotFound,
-    /// The Service does not have the port.
-    NoPort,
-    NoAddress,
-}
-
-impl Unresolved {
-    /// The words of upstream's resolver.
-    pub(super) fn text(self, name: &str, port: u16) -> String {
-        match self {
-            Unresolved::NotFound => format!("service \"{name}\" not found"),
-            Unresolved::NoPort => format!("no service port {port} found for service \"{name}\""),
-            Unresolved::NoAddress => {
-                format!("service \"{name}\" has no address here: give one with --service-address")
-            }
-        }
     }
 }
 

@@ -8,7 +8,6 @@ use std::ops::Range;
 use machinery::value::quote;
 
 use crate::ast::{Expr, Issue, Kind, Literal};
-use crate::node::Const;
 use crate::parser::{self, Syntax, macros};
 
 machinery::text_enum! {
@@ -141,10 +140,7 @@ fn path_of(expr: &Expr) -> Result<String, String> {
 fn bound_of(expr: &Expr, name: &str) -> Result<u128, String> {
     let text = match &expr.kind {
         Kind::Literal(Literal::String(text)) => text,
-        Kind::Literal(other) => {
-            let found = Const::Literal(other.clone());
-            return Err(format!("{name} must be a string literal, got {}", found.value().native_type()));
-        }
+        Kind::Literal(other) => return Err(format!("{name} must be a string literal, got {}", go_type(other))),
         other => {
             let kind = number_of(other);
             return Err(format!("{name} must be a string literal (e.g. '0xff'), got expression kind {kind}"));
@@ -187,6 +183,19 @@ fn number_of(kind: &Kind) -> u8 {
         Kind::Map(_) => 6,
         Kind::Select { .. } => 7,
         Kind::Struct { .. } => 8,
+    }
+}
+
+/// The type of the value of a literal in Go, which messages show.
+fn go_type(literal: &Literal) -> &'static str {
+    match literal {
+        Literal::Null => "structpb.NullValue",
+        Literal::Bool(_) => "bool",
+        Literal::Int(_) => "int64",
+        Literal::Uint(_) => "uint64",
+        Literal::Double(_) => "float64",
+        Literal::String(_) => "string",
+        Literal::Bytes(_) => "[]uint8",
     }
 }
 
