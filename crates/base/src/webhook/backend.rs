@@ -12,8 +12,7 @@ use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::connect::{Connection, Connector};
-use super::error::Unresolved;
-use super::error::{TlsError, TransportError};
+use super::error::{TlsError, TransportError, Unresolved};
 use super::remote::Identity;
 use super::{Address, Client, bundle, connect};
 use crate::limits;

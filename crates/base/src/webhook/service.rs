@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use machinery::Value;
 
+use super::Endpoint;
 use super::egress::Egress;
-use super::error::Unresolved;
-use super::{Endpoint, TransportError};
+use super::error::{TransportError, Unresolved};
 
 /// Host and port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
