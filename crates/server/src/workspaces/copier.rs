@@ -195,7 +195,11 @@ impl Workspaces {
             let is_healthy = self.parts.storage.store.health().is_ok();
             failures += usize::from(is_healthy);
             takes_over = true;
-            tracing::debug!(%why, name = name.as_str(), "a workspace cannot be copied yet; will retry");
+            tracing::debug!(
+                error = why.with_causes(),
+                name = name.as_str(),
+                "a workspace cannot be copied yet; will retry"
+            );
             tokio::time::sleep(limits::WORKSPACE_COPY_RETRY).await;
         }
     }
@@ -365,7 +369,7 @@ impl Workspaces {
             }
         };
         self.change_status(&claim.name, update).await?;
-        tracing::warn!(error = %why, name = claim.name.as_str(), "a workspace cannot be copied");
+        tracing::warn!(error = why.with_causes(), name = claim.name.as_str(), "a workspace cannot be copied");
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         Ok(sweep(copies, &context, &resource, claim).await?)
     }

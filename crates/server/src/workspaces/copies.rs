@@ -80,7 +80,7 @@ impl Copies {
     }
 
     async fn store(&self, id: &str) -> Result<Option<Arc<dyn Store>>, Unusable> {
-        self.copying.open(id).await.map_err(Unusable::StoreInShort)
+        Ok(self.copying.open(id).await?)
     }
 }
 

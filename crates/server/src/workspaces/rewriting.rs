@@ -101,7 +101,7 @@ impl Workspaces {
                 counts.written += stale.len();
                 if !stale.is_empty() {
                     let done = log.rewrite_origin(workspace.uid.as_bytes(), stale).await;
-                    done.map_err(Unusable::StoreInShort)?;
+                    done?;
                 }
                 counts.for_reset = unreadable;
             }
@@ -162,7 +162,7 @@ struct StaleValues {
 }
 
 async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, Unusable> {
-    let snapshot = store.snapshot().await.map_err(Unusable::StoreInShort)?;
+    let snapshot = store.snapshot().await?;
     task::blocking(|| {
         let mut found = StaleValues::default();
         for entry in snapshot.entries {
@@ -200,7 +200,7 @@ async fn rewrite_store(
                 Ok(_) => counts.written += 1,
                 // a client has written the object meanwhile, and thereby with the current key
                 Err(Refused::Conflict(_)) => {}
-                Err(Refused::Failed(error)) => return Err(Unusable::StoreInShort(error)),
+                Err(Refused::Failed(error)) => return Err(Unusable::Store(error)),
             }
         }
     }

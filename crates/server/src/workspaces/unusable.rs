@@ -1,5 +1,7 @@
 //! Why a workspace cannot begin, be opened or be copied.
 
+use std::error::Error;
+
 use machinery::Status;
 use store::{Revision, StoreError};
 
@@ -34,16 +36,21 @@ pub enum Unusable {
     #[error("{0}")]
     Other(&'static str),
     #[error("it cannot be copied: {0}")]
-    NotCopied(StoreError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// As `Store`, in words for users.
+    NotCopied(#[source] StoreError),
+    /// In words for users: the whole error may name files.
     #[error("{}", .0.summary())]
-    StoreInShort(#[source] StoreError),
+    Store(#[from] StoreError),
     #[error("{}", .0.message)]
     Refused(#[from] Status),
     #[error(transparent)]
     Start(#[from] StartError),
+}
+
+impl Unusable {
+    /// Returns it as the log shows it, with causes that users do not see.
+    pub fn with_causes(&self) -> &(dyn Error + 'static) {
+        self
+    }
 }
 
 impl From<&'static str> for Unusable {
@@ -55,5 +62,18 @@ impl From<&'static str> for Unusable {
 impl From<String> for Unusable {
     fn from(why: String) -> Unusable {
         Unusable::Recorded(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_see_no_paths() {
+        let error = StoreError::Corrupt("/data/log/1 fails its checksum".to_owned());
+        let why = Unusable::from(error.clone());
+        assert_eq!(why.to_string(), "the store is corrupt");
+        assert_eq!(why.with_causes().source().map(ToString::to_string), Some(error.to_string()));
     }
 }
