@@ -8,7 +8,6 @@ use machinery::Release;
 use objects::Storage;
 use store::{BranchSource, Entry, Expected, Memory, Store, Write};
 
-use super::content::revision_of;
 use super::label::pristine_id;
 use super::manager::{EmptyApi, Workspaces};
 use super::unusable::Unusable;
@@ -92,7 +91,7 @@ impl EmptyApi {
     /// The state that contexts of workspaces share with this API.
     pub(super) async fn base(&self) -> Result<Base, Unusable> {
         let objects = &self.context.objects;
-        let frozen = objects.frozen_at(revision_of(&**objects.store())).await;
+        let frozen = objects.frozen_at(objects.store().head().await?).await;
         let objects = frozen.ok_or("the objects of an empty API are not in memory")?;
         Ok(Base { context: self.context.clone(), objects })
     }

@@ -27,9 +27,12 @@ impl Branch {
     /// Waits until the branch has begun.
     async fn begun(&self) -> Result<&Arc<Shared>, StoreError> {
         let shared = &self.state.shared;
-        let mut newest = shared.newest.subscribe();
-        // the sender lives as long as the branch
-        let _ = newest.wait_for(|_| !self.state.is_waiting()).await;
+        // callers that cannot wait poll once; Tokio's primitives would make a busy task wait even for what is there
+        if self.state.is_waiting() {
+            let mut newest = shared.newest.subscribe();
+            // the sender lives as long as the branch
+            let _ = newest.wait_for(|_| !self.state.is_waiting()).await;
+        }
         if self.state.lineage.lock().number == 0 {
             return Err(StoreError::Unavailable(self.state.why_ended()));
         }

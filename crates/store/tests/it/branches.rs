@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use store::contract::suite::CHECKS;
@@ -46,6 +48,18 @@ async fn branches_pass_the_suite() {
         };
         tokio::join!(check(&store, "/"), other);
     }
+}
+
+#[tokio::test]
+async fn busy_tasks_know_the_revision_of_a_branch_that_has_begun() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    let branch = store.begin(b"a", BranchSource::Nothing, b"").unwrap();
+    let head = branch.head().await;
+    let mut context = Context::from_waker(Waker::noop());
+    // until Tokio wants this task to yield
+    while pin!(tokio::task::consume_budget()).poll(&mut context).is_ready() {}
+    assert_eq!(branch.head().as_mut().poll(&mut context), Poll::Ready(head));
 }
 
 #[tokio::test]
