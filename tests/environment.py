@@ -31,7 +31,7 @@ def install(directory):
     """Installs the requirements into `directory`, which is created only when the installation is complete."""
     unfinished = directory.with_suffix(f".{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
-    options = ["install", "--quiet", "--no-compile", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    options = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
     options += [f"--requirement={file}" for file in REQUIREMENTS]
     if importlib.util.find_spec("ensurepip") and importlib.util.find_spec("venv"):
         subprocess.run([sys.executable, "-m", "venv", str(unfinished)], check=True)
