@@ -213,7 +213,7 @@ impl Lexer<'_> {
     }
 
     fn operator(&mut self) {
-        /// The tokens of one character that begin no other token, by their kinds from [`kind::LBRACKET`] on.
+        /// Lists the tokens of one character that begin no other token, in the order of their kinds from [`kind::LBRACKET`] on.
         const SINGLE: &[u8; 16] = b"[]{}().,-!?:+*/%";
         let bytes = self.bytes();
         let next = bytes.get(1).copied();

@@ -208,7 +208,7 @@ pub fn connect(path: &Path) -> Result<Remote> {
     })?)
 }
 
-/// The same for the kubeconfig that a flag names.
+/// Connects as `connect` does. An error names the flag that names the kubeconfig.
 pub fn remote(flag: &str, path: &Path) -> Result<Remote> {
     connect(path).context(flag)
 }

@@ -14,7 +14,8 @@ use crate::{certificates, logs};
 pub enum KubeconfigTask {
     /// Create a kubeconfig with a client certificate for a user, signed by the certificate authority of a data directory.
     ///
-    /// The certificate is valid until it expires: grant it its rights by RoleBindings, which can be removed.
+    /// The certificate cannot be revoked before it expires. Grant permissions to the user with RoleBindings, which you can
+    /// delete.
     Create(KubeconfigFlags),
 }
 
@@ -37,7 +38,8 @@ pub struct KubeconfigFlags {
     pub server: Option<String>,
 
     /// Add the context to the kubeconfigs of the environment variable KUBECONFIG, or to ~/.kube/config, instead of printing
-    /// it. Like kubectl, this writes to the first file that exists, or creates the last one.
+    /// it. Like kubectl, this writes to the file that has the context, otherwise to the first one that exists, or creates
+    /// the last one.
     #[arg(long)]
     pub merge: bool,
 
@@ -53,7 +55,7 @@ pub struct KubeconfigFlags {
     pub place: CertificatePlace,
 }
 
-/// Creates it. Fails with a one-line message.
+/// Creates the kubeconfig, and prints it or merges it into a file. Fails with a one-line message.
 pub fn create(task: &KubeconfigFlags) -> Result<()> {
     let directory = task.place.directory();
     let authority = directory.authority()?.ok_or_else(|| {
@@ -92,7 +94,7 @@ struct MergeTarget {
 }
 
 impl MergeTarget {
-    /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: the one with the context, else the first one
+    /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: the first one with an entry of these names, else the first one
     /// that exists, else the last one. The error is one line; an existing entry that may not be replaced is an error
     /// too.
     fn find(entries: &Entries, replace: bool) -> Result<MergeTarget> {

@@ -119,7 +119,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// The code for metrics: that of the response, if the server has refused the request.
+    /// Returns the HTTP status code that metrics show: that of the response, or 503 if there is none.
     pub fn code(&self) -> u16 {
         match self {
             CallError::Response(ResponseError::Failure { status, .. }) => *status,

@@ -133,7 +133,7 @@ impl Map {
         self.entries.iter_mut().map(|(_, v)| v)
     }
 
-    /// The fields of two maps, sorted by key, each with the values that the maps have.
+    /// Pairs the fields of two maps: each key of either, sorted, with its value in both.
     pub fn paired<'m>(
         left: Option<&'m Map>,
         right: Option<&'m Map>,

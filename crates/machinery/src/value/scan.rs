@@ -1,5 +1,5 @@
-//! Scanning of encoded JSON: for the first byte of a string that needs care, eight bytes at a time, since most strings have none; and
-//! for the end of a value that is not decoded.
+//! Scans encoded JSON. Strings are searched eight bytes at a time for the first byte that needs care, since most have none; values
+//! that are not decoded are skipped.
 
 /// The number of bytes in a word.
 const WORD: usize = size_of::<u64>();
@@ -7,10 +7,10 @@ const WORD: usize = size_of::<u64>();
 const LOW: u64 = u64::from_ne_bytes([1; WORD]);
 const HIGH: u64 = LOW << 7;
 
-/// The length of the longest prefix of `bytes` in which no byte is marked. `marks` sets the highest bit of each byte of a
-/// word that ends the prefix, as [`equal`] and [`below`] do. It must not mark spaces, which fill up the last word.
+/// The number of bytes before the first one that is marked. `marks` takes a word and sets the highest bit of each byte that is to
+/// be found, as [`equal`] and [`below`] do. It must not mark spaces, which fill up the last word.
 pub(super) fn unmarked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
-    let first = |word: [u8; WORD]| marks(u64::from_le_bytes(word)).trailing_zeros() as usize / WORD;
+    let first = |word: [u8; WORD]| marks(u64::from_le_bytes(word)).trailing_zeros() as usize / u8::BITS as usize;
     let mut at = 0;
     while let Some(word) = bytes[at..].first_chunk() {
         match first(*word) {

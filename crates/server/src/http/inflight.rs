@@ -11,9 +11,9 @@ use prometheus_client::metrics::gauge::Gauge;
 /// The maximum numbers of requests in flight, not counting watches; 0 is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InFlightMax {
-    /// `get` and `list`.
+    /// Requests that only read: `get` and `list`, and GET of paths that are no resources.
     pub read_only: usize,
-    /// All other verbs.
+    /// All other requests.
     pub mutating: usize,
 }
 
@@ -62,7 +62,7 @@ impl InFlight {
     }
 }
 
-/// A request in flight that is counted but not limited, as API priority and fairness has admitted it.
+/// A request that is counted while it waits for its seat and runs. API priority and fairness limits it, not [`InFlight`].
 pub struct CountedRequest(Gauge);
 
 impl CountedRequest {

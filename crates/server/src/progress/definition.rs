@@ -1,4 +1,4 @@
-//! The kind Progress, the sets that the program has, and the objects that a server starts with.
+//! The kind Progress, its built-in sets of objects, and the objects that a server creates at its start.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub const GROUP: &str = "testing.pintle.dev";
 pub const PROGRESSES: &str = "progresses";
 const API_VERSION: &str = "testing.pintle.dev/v1alpha1";
 
-/// The sets, by name.
+/// The built-in sets of Progress objects, by name.
 const SETS: [(&str, &str); 4] = [
     ("workloads", include_str!("sets/workloads.yaml")),
     ("cert-manager", include_str!("sets/cert-manager.yaml")),
@@ -58,7 +58,7 @@ fn definitions() -> Result<Vec<Value>> {
     verbs::definitions_in(include_bytes!("progress.yaml"))
 }
 
-/// Whether an API has the kind Progress, and which objects of it.
+/// Whether an API serves the kind Progress, and the objects of it that the server creates.
 #[derive(Clone, Debug, Default)]
 pub struct Progresses {
     pub is_on: bool,
@@ -66,7 +66,7 @@ pub struct Progresses {
 }
 
 impl Progresses {
-    /// With `testing`, clients may create objects; otherwise there are only these, if there are any.
+    /// Serves the kind if there are objects or, so that clients can create some, with `testing`.
     pub fn new(testing: bool, objects: Vec<Value>) -> Progresses {
         Progresses { is_on: testing || !objects.is_empty(), objects: objects.into() }
     }

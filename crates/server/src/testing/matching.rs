@@ -37,7 +37,7 @@ pub struct Matchable<'a> {
 }
 
 impl Matchable<'_> {
-    /// The hash of the verb, the resource and the object. Users and versions of clients may differ between runs.
+    /// The hash of the verb, the resource and the object. The client is left out: its user and version may differ between runs.
     pub fn subject(&self) -> u64 {
         let verb = self.verb.map_or("", Verb::as_str);
         hash_of([verb, self.group, self.resource, self.subresource, self.namespace, self.name])

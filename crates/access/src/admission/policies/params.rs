@@ -22,7 +22,7 @@ pub struct ParamRef {
     denies_missing: bool,
 }
 
-/// The objects from which parameters are read.
+/// The resource whose objects are the parameters, and the version in which they are read.
 pub struct Source {
     resource: Arc<Resource>,
     version: Arc<Version>,
@@ -60,8 +60,8 @@ impl ParamRef {
     }
 }
 
-/// The parameters that a binding gives to its policy, which is evaluated once for each of them. A policy without
-/// `paramKind` is evaluated once without parameters: `[None]`.
+/// The parameters that a binding gives to its policy, which is evaluated once for each of them. Without
+/// `paramKind` or `paramRef`, it is evaluated once without parameters: `[None]`.
 pub async fn collect(
     source: Option<&Source>,
     reference: Option<&ParamRef>,

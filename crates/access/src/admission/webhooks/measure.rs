@@ -7,7 +7,8 @@ use base::metrics::{METRICS, WebhookCall, WebhookName, WebhookRejection, Webhook
 
 use crate::admission::Attributes;
 
-/// Greatest code of rejections in metrics. Webhooks may send greater ones, which are counted under this one.
+/// Greatest status code in the metrics of webhooks, as in kube-apiserver. Greater ones are counted as this one, since a webhook
+/// may send any code, and each is a series of its own.
 const CODE_MAX: u16 = 600;
 
 /// Records the duration of a call, and the error type if it rejects the write.
@@ -27,7 +28,8 @@ pub fn called(hook: &Hook, attributes: &Attributes<'_>, elapsed: Duration, failu
         }
         None => (200, None),
     };
-    if let Some((error_type, rejection_code)) = rejection {
+    if let Some((error_type, code)) = rejection {
+        let rejection_code = code.min(CODE_MAX);
         let rejection = WebhookRejection { name: name.clone(), r#type: kind, operation, error_type, rejection_code };
         METRICS.admission.webhook_rejection_count.get_or_create(&rejection).inc();
     }

@@ -74,8 +74,8 @@ impl Bound {
         }
     }
 
-    /// Refuses a token whose object is gone, has been replaced, or should have been gone for a minute. `namespace` is
-    /// the account's.
+    /// Refuses a token whose object does not exist, has another uid, or has a deletionTimestamp more than a minute in the
+    /// past. `namespace` is the account's.
     pub fn check(&self, objects: &Objects, namespace: &str, now: i64) -> Result<(), String> {
         let in_namespace = |name: &Text| format!("{namespace}/{name}");
         let (kind, plural, reference, path) = match self {
@@ -107,8 +107,8 @@ impl Bound {
     }
 }
 
-/// Whether an object should have been gone for a minute. A deletionTimestamp may be in the future, by a Pod's grace
-/// period.
+/// Whether an object's deletionTimestamp is more than a minute in the past. That of a Pod includes the grace period, so it
+/// may be in the future.
 pub fn long_deleted(object: &Stored, now: i64) -> bool {
     if !object.meta.deleting {
         return false;

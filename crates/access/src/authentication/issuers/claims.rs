@@ -108,7 +108,7 @@ impl ClaimExpression {
         }
     }
 
-    /// The error of a result that is not of the wanted type.
+    /// Makes the error for a result of another type than the wanted one.
     fn has_not(&self, wanted: &'static str) -> ClaimError {
         ClaimError::Type { expression: self.text.clone(), wanted }
     }

@@ -1,4 +1,4 @@
-//! The words of the table of rules: what a rule requires of a field.
+//! The words of the table of rules: what a rule requires of a field. The head of `kinds/src/meta/rules.txt` describes each word.
 
 use base::request::FeatureGates;
 use machinery::Value;
@@ -25,9 +25,12 @@ pub struct Rules {
     pub union: Option<&'static Union>,
     /// The name of the field in the error of the union, if it is not its own.
     pub called: Option<&'static str>,
+    /// Whether the field of a union may be set together with another one.
     pub is_beside: bool,
     pub is_on_create: bool,
+    /// Whether what is below the field is not checked.
     pub is_unchecked: bool,
+    /// Fields of each struct in this field that are not checked if the condition holds.
     pub hides: Option<(Condition, Vec<&'static str>)>,
     /// The order of the errors in the field, if it is not the order of the struct.
     pub order: Option<Order>,

@@ -150,7 +150,7 @@ fn violators<'p>(pod: Pod<'p>, predicate: impl Fn(&'p Value) -> bool) -> Option<
     (!names.is_empty()).then(|| containers(&names))
 }
 
-/// The containers with values that a rule forbids, and these values; `None` without such containers.
+/// Finds the containers with values that a rule forbids. Returns their names and these values; `None` if there are none.
 fn forbidden<'p, T: Ord, I: IntoIterator<Item = T>>(
     pod: Pod<'p>,
     values: impl Fn(&'p Value) -> I,
