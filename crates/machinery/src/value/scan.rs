@@ -7,7 +7,7 @@ const WORD: usize = size_of::<u64>();
 const LOW: u64 = u64::from_ne_bytes([1; WORD]);
 const HIGH: u64 = LOW << 7;
 
-/// The number of bytes before the first one that is marked. `marks` takes a word and sets the highest bit of each byte that is to
+/// Counts the bytes before the first one that is marked. `marks` takes a word and sets the highest bit of each byte that is to
 /// be found, as [`equal`] and [`below`] do. It must not mark spaces, which fill up the last word.
 pub(super) fn unmarked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     let first = |word: [u8; WORD]| marks(u64::from_le_bytes(word)).trailing_zeros() as usize / u8::BITS as usize;

@@ -60,7 +60,7 @@ fn of_inputs(engine: &Engine, inputs: &Inputs) -> Result<Vec<(Target, Value)>, E
     Ok(found)
 }
 
-/// The object of a verdict. The error names the object that was asked for.
+/// Takes the object out of a verdict. The error names the object that was asked for.
 fn shown(target: &Target, verdict: &Verdict) -> Result<Value, Error> {
     let (kind, name) = (target.kind().to_string(), target.name().to_owned());
     verdict.object().map_err(|status| Error::Object { kind, name, status })

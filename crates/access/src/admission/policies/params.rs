@@ -60,7 +60,7 @@ impl ParamRef {
     }
 }
 
-/// The parameters that a binding gives to its policy, which is evaluated once for each of them. Without
+/// Collects the parameters that a binding gives to its policy, which is evaluated once for each of them. Without
 /// `paramKind` or `paramRef`, it is evaluated once without parameters: `[None]`.
 pub async fn collect(
     source: Option<&Source>,

@@ -61,7 +61,7 @@ impl std::fmt::Display for Alike {
     }
 }
 
-/// The Pods of a namespace that are not exempt. Those without a controller and the first Pod of each controller come before
+/// Finds the Pods of a namespace that are not exempt. Those without a controller and the first Pod of each controller come before
 /// the others, since perhaps only some are checked.
 fn pods(call: &PluginRequest<'_>) -> Vec<Value> {
     let (mut first, mut rest) = (vec![], vec![]);
