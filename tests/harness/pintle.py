@@ -1,5 +1,6 @@
 """A pintle server for one test, on a free port."""
 
+import http.client
 import json
 import os
 import pathlib
@@ -10,11 +11,13 @@ import signal
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
-import urllib.error
-import urllib.request
+import urllib.parse
 
 TOKEN = "a-token-for-tests"
+# names the field manager of requests without one
+USER_AGENT = "Python-urllib/3"
 # the only media type in which the public keys of ServiceAccount tokens are served
 KEY_SET = {"Accept": "application/jwk-set+json"}
 # the timeout of a start
@@ -40,6 +43,7 @@ class Pintle:
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
         self.process, self.port, self.last_log = None, 0, ""
+        self.connections = threading.local()
 
     def __enter__(self):
         self.start()
@@ -123,18 +127,33 @@ class Pintle:
         """Returns (status, decoded body, headers) of the response. A body that is an iterator is sent in chunks."""
         raw = body is None or isinstance(body, bytes) or hasattr(body, "__next__")
         data = body if raw else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method)
-        request.add_header("Content-Type", "application/merge-patch+json" if method == "PATCH" else "application/json")
-        request.add_header("Accept", "application/json")
-        if token:
-            request.add_header("Authorization", "Bearer " + token)
-        for key, value in (headers or {}).items():
-            request.add_header(key, value)
+        sent = {"Content-Type": "application/merge-patch+json" if method == "PATCH" else "application/json", "Accept": "application/json"}
+        sent |= {"User-Agent": USER_AGENT} | ({"Authorization": "Bearer " + token} if token else {}) | (headers or {})
+        connection = self.connection(timeout)
         try:
-            with urllib.request.urlopen(request, context=insecure(), timeout=timeout) as response:
+            connection.request(method, path, data, sent)
+            with connection.getresponse() as response:
                 return response.status, decode(response.read()), dict(response.headers)
-        except urllib.error.HTTPError as error:
-            return error.code, decode(error.read()), dict(error.headers)
+        except BaseException:
+            connection.close()
+            raise
+
+    def connection(self, timeout):
+        """A connection of this thread to the running process. It is kept, since a handshake takes longer than most requests."""
+        peer = self.process, self.url
+        if getattr(self.connections, "peer", None) != peer:
+            address = urllib.parse.urlsplit(self.url)
+            self.connections.kept = http.client.HTTPSConnection(address.hostname, address.port, context=insecure())
+            self.connections.peer = peer
+        connection = self.connections.kept
+        connection.timeout = timeout
+        if connection.sock:
+            # what can be read before a request is the end of the connection
+            if select.select([connection.sock], [], [], 0)[0]:
+                connection.close()
+            else:
+                connection.sock.settimeout(timeout)
+        return connection
 
     def wait_for(self, path):
         """Waits until an object exists, and returns it."""
