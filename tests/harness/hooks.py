@@ -38,7 +38,7 @@ class Hooks:
     """
 
     def __init__(self, server):
-        self.certificates = server.dir
+        self.server, self.certificates = server, server.dir
         self.bundle = base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
         self.responders, self.received, self.receive, self.headers, self.query = {}, [], None, None, ""
 
