@@ -310,11 +310,15 @@ def test_without_workspaces_a_server_keeps_them(launch, tmp_path):
             assert ('"name":"one"' in exported) == (status == 0), exported
     with launch(storage="embedded", data_dir=data) as server:
         put(server, "", "outer")
-        assert [server.request("GET", path)[0] for path in ("/clusters/a/api", WORKSPACES)] == [404, 404]
+        assert server.request("GET", "/clusters/a/api")[0] == 404
     run(launch.binary, "store", "restore", "--data-dir", restored, backup)
     for directory, outer in ((data, ["outer"]), (restored, [])):
         with launch("--workspaces", storage="embedded", data_dir=directory) as server:
             assert (names(server, "/clusters/a"), names(server, "")) == (["one"], outer)
+
+
+def test_without_the_flag_there_are_none(server):
+    assert [server.request("GET", path)[0] for path in ("/clusters/a/api", WORKSPACES)] == [404, 404]
 
 
 def template(server, name, script):

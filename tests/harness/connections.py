@@ -57,6 +57,7 @@ class Upgraded:
         return self
 
     def __exit__(self, *_):
+        self.file.close()
         self.socket.close()
 
     def frame(self):
