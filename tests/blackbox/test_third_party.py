@@ -2,13 +2,14 @@
 
 import json
 import re
-import subprocess
 import threading
 
 import pytest
 
+from commands import run
 from kubectl.client import Kubectl, has, same, table
-from legacy import CRONTABS, V1, crontab
+from legacy import CRONTABS, crontab
+from objects import DEFINITIONS, definition
 from pintle import eventually
 from watch import Watch
 
@@ -94,10 +95,7 @@ def test_third_party_kubectl(launch, each_kubectl):
 
 
 def migrate(launch, server, *arguments, code=0):
-    command = [launch.binary, "migrate", "third-party-resource", *arguments, "--kubeconfig", server.kubeconfig]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == code, (arguments, done.stdout, done.stderr)
-    return done.stdout if code == 0 else done.stderr
+    return run(launch.binary, "migrate", "third-party-resource", *arguments, "--kubeconfig", server.kubeconfig, status=code)
 
 
 def uids(server, path=EVERYWHERE):
@@ -105,18 +103,10 @@ def uids(server, path=EVERYWHERE):
 
 
 def replacement(*versions, kind="CronTab", scope="Namespaced"):
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "crontabs.stable.example.com"},
-        "spec": {
-            "group": "stable.example.com",
-            "scope": scope,
-            "names": {"plural": "crontabs", "kind": kind},
-            "versions": [{"name": name, "served": True, "storage": i == 0, "schema": schema} for i, name in enumerate(versions)],
-        },
-    }
+    crd = definition("crontabs", "stable.example.com", {"x-kubernetes-preserve-unknown-fields": True}, scope)
+    (version,), crd["spec"]["names"]["kind"] = crd["spec"]["versions"], kind
+    crd["spec"]["versions"] = [{**version, "name": name, "storage": i == 0} for i, name in enumerate(versions)]
+    return crd
 
 
 class Writers:
@@ -156,16 +146,13 @@ def test_migration(launch):
         server.ok("POST", RESOURCES, registration(versions=["v1", "v2"]))
         for i in range(700):
             server.ok("POST", CRONTABS, crontab(f"many-{i}", n=i))
-        created = server.ok(
-            "POST",
-            CRONTABS,
-            crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata={"name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}),
-        )
+        metadata = {"name": "a", "finalizers": ["example.com/hold"], "labels": {"x": "y"}}
+        created = server.ok("POST", CRONTABS, crontab("a", top={"a": [1, None]}, status={"s": 1}, metadata=metadata))
         before = uids(server)
         out = migrate(launch, server, "cron-tab.stable.example.com", "--dry-run")
         assert "serves CronTab in stable.example.com, v1, v2: 701 objects in 1 namespace" in out, out
         assert "would be created" in out and "nothing has been changed" in out, out
-        assert server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404
+        assert server.request("GET", DEFINITIONS + "/crontabs.stable.example.com")[0] == 404
         watch = Watch(server, CRONTABS + "?watch=1")
         with Writers(server) as writers:
             eventually(lambda: writers.written > 5)
@@ -182,8 +169,7 @@ def test_migration(launch):
             assert after.items() >= before.items() and len(after) == len(before) + writers.written, (len(after), len(before))
             migrated = server.ok("GET", CRONTABS + "/a")
             assert migrated == created, migrated
-            definition = server.ok("GET", V1 + "/crontabs.stable.example.com")
-            assert definition["status"]["storedVersions"] == ["v1"], definition
+            assert server.ok("GET", DEFINITIONS + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v1"]
             server.restart()
         # it is an ordinary CRD now
         status, response, _ = server.request("PUT", CRONTABS + "/a", crontab(metadata={"name": "a"}))
@@ -205,27 +191,25 @@ def test_rejected_migrations(launch):
             (replacement("v1", "v2", kind="Cron"), 'spec.names.kind is "Cron", not "CronTab"'),
             (replacement("v1"), 'version "v2" is not served'),
         ):
-            server.ok("POST", V1, crd)
+            server.ok("POST", DEFINITIONS, crd)
             for more in ((), ("--dry-run",)):
                 out = migrate(launch, server, name, *more, code=1)
-                assert (
-                    f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {reason}" in out and len(out.splitlines()) == 1
-                ), out
+                assert f"CustomResourceDefinition crontabs.stable.example.com already exists and does not match: {reason}" in out, out
             status, response, _ = server.request("DELETE", third)
             assert status == 409 and reason in response["message"], response
             # the deletion of this CRD does not delete the objects
-            server.ok("DELETE", V1 + "/crontabs.stable.example.com")
-            eventually(lambda: server.request("GET", V1 + "/crontabs.stable.example.com")[0] == 404)
+            server.ok("DELETE", DEFINITIONS + "/crontabs.stable.example.com")
+            eventually(lambda: server.request("GET", DEFINITIONS + "/crontabs.stable.example.com")[0] == 404)
             assert server.ok("GET", CRONTABS)["items"] == before
         # a matching CRD is used
-        server.ok("POST", V1, replacement("v2", "v1", "v3"))
+        server.ok("POST", DEFINITIONS, replacement("v2", "v1", "v3"))
         assert server.ok("GET", CRONTABS)["items"] == before
         server.ok("DELETE", third + "?dryRun=All")
         assert "deletionTimestamp" not in server.ok("GET", third)["metadata"]
-        assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2"]
+        assert server.ok("GET", DEFINITIONS + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2"]
         assert "already exists and matches" in migrate(launch, server, name)
         assert server.ok("GET", CRONTABS)["items"] == before
-        assert server.ok("GET", V1 + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
+        assert server.ok("GET", DEFINITIONS + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v2", "v1"]
         server.ok("POST", RESOURCES, registration("boat.harbor.example.com", versions=[]))
         assert "has no versions" in migrate(launch, server, "boat.harbor.example.com", code=1)
     with launch() as server:
@@ -246,17 +230,17 @@ def test_migration_by_hand(launch, each_kubectl):
         for item in server.ok("GET", EVERYWHERE)["items"]:
             kubectl("patch", "crontab", item["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
         kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
-        definition = kubectl.file("definition.yaml", json.dumps(replacement("v1")))
-        kubectl("create", "-f", definition)
+        file = kubectl.file("definition.yaml", json.dumps(replacement("v1")))
+        kubectl("create", "-f", file)
         kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
         kubectl("create", "-f", data)
         same([kubectl.json("get", "crontab", "mine")[key] for key in ("cronSpec", "list")], ["*", [1]])
-        kubectl("delete", "-f", definition)
+        kubectl("delete", "-f", file)
 
         create_objects()
         before = uids(server)
-        kubectl("create", "-f", definition)
+        kubectl("create", "-f", file)
         kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=30s")
         kubectl("delete", "thirdpartyresource", "cron-tab.stable.example.com")
         same(uids(server), before)
-        has(kubectl("delete", "-f", definition), "deleted")
+        has(kubectl("delete", "-f", file), "deleted")

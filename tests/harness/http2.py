@@ -1,8 +1,9 @@
 """A small HTTP/2 client (RFC 9113) that exposes frames, and reads from the connection only when `read` or `until` is called."""
 
 import socket
-import ssl
 import struct
+
+from pintle import insecure
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
@@ -25,8 +26,7 @@ class Http2:
     """One connection."""
 
     def __init__(self, host, port, window=None):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context = insecure()
         context.set_alpn_protocols(["h2"])
         self.socket = context.wrap_socket(socket.create_connection((host, port), timeout=60))
         assert self.socket.selected_alpn_protocol() == "h2"

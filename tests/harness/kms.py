@@ -1,6 +1,5 @@
 """The KMS v2 plugin of tests/kms, and kube-apiserver's code to read and write values with it."""
 
-import json
 import pathlib
 import subprocess
 
@@ -52,18 +51,3 @@ class Plugin:
         done = subprocess.run([self.binary, mode, self.socket, self.name, path], input=data, capture_output=True, timeout=30)
         assert done.returncode == 0, done.stderr
         return done.stdout
-
-
-def configure(path, *providers, resources=("secrets",)):
-    """Writes an EncryptionConfiguration, atomically."""
-    new = pathlib.Path(path).with_suffix(".new")
-    new.write_text(
-        json.dumps(
-            {
-                "apiVersion": "apiserver.config.k8s.io/v1",
-                "kind": "EncryptionConfiguration",
-                "resources": [{"resources": list(resources), "providers": list(providers)}],
-            }
-        )
-    )
-    new.rename(path)

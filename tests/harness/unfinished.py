@@ -1,19 +1,14 @@
 """A request whose body is never completed."""
 
-import http.client
-from urllib.parse import urlparse
-
-from pintle import insecure
-
-MAPS = "/api/v1/namespaces/default/configmaps"
+from connections import https
+from objects import MAPS
 
 
 class UnfinishedRequest:
     """Sends the head of a POST and the first byte of its body, and keeps the connection open."""
 
     def __init__(self, server, token, query="", path=MAPS):
-        url = urlparse(server.url)
-        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        self.connection = https(server)
         self.connection.putrequest("POST", path + query)
         credentials = {"Authorization": "Bearer " + token} if token else {}
         for name, value in {**credentials, "Content-Type": "application/json", "Content-Length": "100"}.items():
