@@ -2,14 +2,13 @@
 
 import base64
 import contextlib
-import http.server
 import json
 
 import pytest
 
 from boats import BOATS
 from connections import BEARER, Upgraded, https
-from hooks import TlsServer
+from hooks import Serving
 from objects import DEFINITIONS, SERVICES, definition, grant
 from pintle import eventually
 from watch import Watch
@@ -50,78 +49,35 @@ def discovered(server, group):
     return next((item["versions"] for item in items if item["metadata"]["name"] == group), None)
 
 
-class Backend:
+class Backend(Serving):
     """A minimal aggregated API server: it records requests and returns configured responses."""
 
     def __init__(self, certificates):
-        self.certificates, self.received, self.responses, self.connections = certificates, [], {}, 0
+        super().__init__(certificates)
+        self.received, self.responses, self.peers = [], {}, set()
 
-    def __enter__(self):
-        backend = self
+    def handle(self, request):
+        self.peers.add(request.client_address)
+        headers = {name.lower(): request.headers.get_all(name) for name in request.headers}
+        if headers.get("upgrade") and not request.path.endswith("/refused"):
+            return self.echo(request, headers)
+        body = request.body()
+        # availability checks are not recorded
+        if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
+            self.received.append((request.command, request.path, headers, body))
+        status, more, sent = self.responses.get(request.path.split("?")[0], (200, {}, b"{}"))
+        request.reply(status, sent, more)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self):
-                super().setup()
-                backend.connections += 1
-
-            def log_message(self, format, *args):
-                pass
-
-            def body(self):
-                if self.headers.get("Transfer-Encoding") != "chunked":
-                    return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                body = b""
-                while size := int(self.rfile.readline(), 16):
-                    body += self.rfile.read(size)
-                    self.rfile.readline()
-                self.rfile.readline()
-                return body
-
-            def respond(self):
-                if self.headers.get("Upgrade") and not self.path.endswith("/refused"):
-                    return self.echo()
-                body = self.body()
-                headers = {}
-                for name, value in self.headers.items():
-                    headers.setdefault(name.lower(), []).append(value)
-                path = self.path.split("?")[0]
-                # availability checks are not recorded
-                if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
-                    backend.received.append((self.command, self.path, headers, body))
-                status, more, sent = backend.responses.get(path, (200, {}, b"{}"))
-                self.send_response(status)
-                for name, value in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **more}.items():
-                    self.send_header(name, value)
-                try:
-                    self.end_headers()
-                    if self.command != "HEAD":
-                        self.wfile.write(sent)
-                except OSError:
-                    self.close_connection = True  # the server needs one of several concurrent checks
-
-            def echo(self):
-                """Upgrades the connection and sends back what it receives, in upper case."""
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                backend.received.append((self.command, self.path, headers, b""))
-                self.send_response_only(101)
-                for name, value in (("Connection", "Upgrade"), ("Upgrade", self.headers["Upgrade"]), ("X-Own", "yes")):
-                    self.send_header(name, value)
-                self.end_headers()
-                while received := self.connection.recv(65536):
-                    self.connection.sendall(received.upper())
-                self.close_connection = True
-
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = respond
-
-        self.http = TlsServer(self.certificates, Handler)
-        self.port = self.http.server_address[1]
-        return self
-
-    def __exit__(self, *_):
-        self.http.shutdown()
-        self.http.server_close()
+    def echo(self, request, headers):
+        """Upgrades the connection and sends back what it receives, in upper case."""
+        self.received.append((request.command, request.path, headers, b""))
+        request.send_response_only(101)
+        for name, value in (("Connection", "Upgrade"), ("Upgrade", headers["upgrade"][0]), ("X-Own", "yes")):
+            request.send_header(name, value)
+        request.end_headers()
+        while received := request.connection.recv(65536):
+            request.connection.sendall(received.upper())
+        request.close_connection = True
 
 
 def address_flag(port):
@@ -287,10 +243,10 @@ def test_forwarded_requests(launch, server):
         server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
         assert backend.received.pop()[1] == root + "/namespaces/n/waves/A%20"
         # reads reuse a connection while the server keeps it open
-        before = backend.connections
+        before = len(backend.peers)
         for _ in range(50):
             server.ok("GET", root + "/waves")
-        assert backend.connections - before < 20, "one connection, and a few of availability checks"
+        assert len(backend.peers) - before < 20, "one connection, and a few of availability checks"
         # a header that a response names in Connection is not returned
         backend.responses[root + "/once"] = (200, {"Connection": "close, X-Hop", "X-Hop": "1", "X-Own": "1"}, b"{}")
         for _ in range(5):
@@ -326,8 +282,8 @@ def test_upgraded_connections(launch, server):
                     connection.socket.sendall(sent)
                     assert connection.file.read(len(sent)) == sent.upper()
             _, _, headers, _ = backend.received.pop()
-            assert headers["x-remote-user"] == "tester" and headers["upgrade"] == protocol, headers
-            assert headers["sec-websocket-protocol"] == "v5.channel.k8s.io" and "authorization" not in headers, headers
+            assert headers["x-remote-user"] == ["tester"] and headers["upgrade"] == [protocol], headers
+            assert headers["sec-websocket-protocol"] == ["v5.channel.k8s.io"] and "authorization" not in headers, headers
         # requests within h2c could have the headers of another user
         for refused, protocol in ((path, "h2c"), (path + "/refused", "SPDY/3.1")):
             with upgrade(refused, protocol) as connection:

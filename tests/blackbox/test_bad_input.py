@@ -11,7 +11,14 @@ from objects import APPLY, DEFINITIONS, MAPS
 
 pytestmark = pytest.mark.bad_input
 
-CONFIGURATIONS = ["--authentication-config", "--authorization-config", "--admission-control-config-file", "--encryption-provider-config", "--audit-policy-file"]
+CONFIGURATIONS = [
+    "--authentication-config",
+    "--authorization-config",
+    "--admission-control-config-file",
+    "--encryption-provider-config",
+    "--audit-policy-file",
+    "--tracing-config-file",
+]
 BYTES_MAX = 3 * 1024 * 1024
 
 

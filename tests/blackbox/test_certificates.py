@@ -91,15 +91,6 @@ def test_names_and_lifetime(launch):
     assert "'a b'" in error and "no DNS name" in error, error
 
 
-def test_names_are_added_at_the_next_start(launch):
-    with launch(storage="embedded") as server:
-        before = (server.dir / "ca.crt").read_text()
-        server.flags = ("--tls-san=later.example.com",)
-        server.restart()
-        assert presented(server, server.dir / "ca.crt", "later.example.com")
-        assert (server.dir / "ca.crt").read_text() == before
-
-
 def test_keys_that_everyone_can_read_are_logged(launch):
     with launch(storage="embedded") as server:
         assert "every user can" not in server.stderr()

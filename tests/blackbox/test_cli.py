@@ -205,10 +205,14 @@ def test_controllers(launch):
         before = uid()
         server.ok("DELETE", ACCOUNTS + "/default")
         assert before != uid()
-        authority = server.wait_for(published)["data"]["ca.crt"]
-        assert authority == (server.dir / "ca.crt").read_text()
-        server.ok("PATCH", published, {"data": {"ca.crt": "no", "more": "x"}})
-        eventually(lambda: server.ok("GET", published)["data"] == {"ca.crt": authority})
+        authority = server.wait_for(published)
+        assert authority["data"] == {"ca.crt": (server.dir / "ca.crt").read_text()}
+        described = {"annotations": {"kubernetes.io/description": "x", "a": "b"}}
+        server.ok("PATCH", published, {"data": {"ca.crt": "no", "more": "x"}, "metadata": described})
+        eventually(lambda: server.ok("GET", published)["data"] == authority["data"])
+        restored = server.ok("GET", published)["metadata"]
+        assert restored["annotations"] == {**authority["metadata"]["annotations"], "a": "b"}, restored
+        assert "kube-controller-manager" in [entry["manager"] for entry in restored["managedFields"]], restored
         rules = lambda role: server.ok("GET", roles + role)["rules"] or []
         view = eventually(lambda: rules("view"))
         rule = {"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["get"]}

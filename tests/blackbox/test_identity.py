@@ -65,11 +65,11 @@ def authentication(issuer, mappings, *audiences, more=None, **top):
     trusted = {"url": issuer.url, "audiences": list(audiences), "audienceMatchPolicy": "MatchAny", "certificateAuthority": ca}
     entry = {"issuer": trusted, "claimMappings": mappings, **(more or {})}
     head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"}
-    return write_json(issuer, "authentication.json", {**head, "jwt": [entry], **top})
+    return write_json(issuer.dir, "authentication.json", {**head, "jwt": [entry], **top})
 
 
-def write_json(server, name, value):
-    file = server.dir / name
+def write_json(directory, name, value):
+    file = directory / name
     file.write_text(json.dumps(value))
     return file
 
@@ -220,7 +220,7 @@ def test_expressions_use_an_authorization_webhook(launch, hooks):
 def authorizers(hooks, *entries):
     """Writes an AuthorizationConfiguration. Returns its path."""
     head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration"}
-    return write_json(hooks.server, "authorization.json", {**head, "authorizers": list(entries)})
+    return write_json(hooks.certificates, "authorization.json", {**head, "authorizers": list(entries)})
 
 
 def authorizer(hooks, path, *conditions, policy="NoOpinion"):

@@ -4,6 +4,7 @@ import base64
 import json
 import pathlib
 
+from objects import MAPS as MAPS
 from objects import SECRETS
 
 PLAIN = "a very secret text"

@@ -1,11 +1,10 @@
 """An OpenID Connect provider for tests: a discovery document, a key, and tokens with any claims."""
 
 import base64
-import http.server
 import json
 import time
 
-from hooks import TlsServer
+from hooks import Serving
 from programs import openssl
 
 
@@ -14,34 +13,22 @@ def encoded(value):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-class Provider:
+class Provider(Serving):
     """`with Provider(certificates, directory) as provider:` serves on 127.0.0.1 with the serving certificate in `certificates`; the
     key is written to `directory`."""
 
     def __init__(self, certificates, directory):
-        self.certificates, self.key = certificates, directory / "provider.key"
+        super().__init__(certificates)
+        self.key, self.documents = directory / "provider.key", {}
 
     def __enter__(self):
+        super().__enter__()
+        self.url = f"https://127.0.0.1:{self.port}"
         self.key.write_bytes(openssl("genrsa", "2048"))
         modulus = openssl("rsa", "-in", self.key, "-noout", "-modulus").decode().strip().removeprefix("Modulus=")
         key = {"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "one", "n": encoded(bytes.fromhex(modulus)), "e": "AQAB"}
-        documents = {"/keys": {"keys": [key]}}
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def log_message(self, format, *args):
-                pass
-
-            def do_GET(self):
-                body = json.dumps(documents.get(self.path)).encode()
-                self.send_response(200 if self.path in documents else 404)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self.http = TlsServer(self.certificates, Handler)
-        self.url = f"https://127.0.0.1:{self.http.server_address[1]}"
-        documents["/.well-known/openid-configuration"] = {
+        self.documents["/keys"] = {"keys": [key]}
+        self.documents["/.well-known/openid-configuration"] = {
             "issuer": self.url,
             "jwks_uri": self.url + "/keys",
             "authorization_endpoint": self.url + "/authorize",
@@ -51,9 +38,8 @@ class Provider:
         }
         return self
 
-    def __exit__(self, *_):
-        self.http.shutdown()
-        self.http.server_close()
+    def handle(self, request):
+        request.reply(200 if request.path in self.documents else 404, json.dumps(self.documents.get(request.path)).encode())
 
     def token(self, **claims):
         """A signed token that is valid for an hour."""

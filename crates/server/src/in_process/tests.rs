@@ -2,6 +2,7 @@
 
 mod legacy;
 mod mutations;
+mod namespaces;
 mod restart;
 mod users;
 

@@ -20,7 +20,7 @@ fn entry(change: impl FnOnce(&mut Value)) -> Value {
 #[test]
 fn errors_name_the_invalid_value() {
     type Case = (&'static [&'static str], Value, &'static str);
-    let cases: [Case; 14] = [
+    let cases: [Case; 15] = [
         (&["issuer", "url"], json!(""), "jwt[0].issuer.url: Required value: URL is required"),
         (
             &["issuer", "url"],
