@@ -101,29 +101,6 @@ def test_keys_that_everyone_can_read_are_logged(launch):
         assert [log.count(f"every user can {what}") for what in ("read this key", "enter the data directory")] == [1, 1], log
 
 
-def test_connections_do_not_outlive_the_trust_in_their_authority(launch, tmp_path):
-    with launch(storage="embedded") as server:
-        (tmp_path / "former.pem").write_bytes(b"".join(credentials(server.kubeconfig)))
-        context = ssl.create_default_context(cadata=(server.dir / "ca.crt").read_text())
-        context.load_cert_chain(tmp_path / "former.pem")
-        connection = https(server, context)
-
-        def status():
-            connection.request("GET", "/api/v1/namespaces/default/secrets")
-            response = connection.getresponse()
-            response.read()
-            return response.status
-
-        assert status() == 200
-        socket_before = connection.sock
-        certificates(launch, server, "rotate-ca")
-        eventually(lambda: "pintle-ca-" in json.dumps(presented(server, server.dir / "ca.crt")["issuer"]))
-        assert status() == 200, "the former authority is still trusted"
-        certificates(launch, server, "rotate-ca", "--finish")
-        eventually(lambda: status() == 401)
-        assert connection.sock is socket_before
-
-
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "service-account.key"])
 def test_keys_that_are_lost_are_not_replaced(launch, name):
     """A server that runs says so, and the next start is refused until the file is back; with both files of a key gone, it is made anew."""
@@ -183,12 +160,26 @@ def test_certificates_renew_without_a_restart(launch, tmp_path):
 
 
 def test_the_certificate_authority_is_rotated_while_clients_connect(launch, tmp_path):
+    """Connections do not outlive the trust in the authority of their client certificate."""
     with launch("--controllers=*,root-ca-cert-publisher") as server:
         bundle, former, new = server.dir / "ca.crt", tmp_path / "former.crt", tmp_path / "new.crt"
         shutil.copy(bundle, former)
         own = credentials(server.kubeconfig)
         published = lambda: server.request("GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt")[1].get("data", {}).get("ca.crt")
         eventually(lambda: published() == former.read_text())
+        (tmp_path / "former.pem").write_bytes(b"".join(own))
+        context = ssl.create_default_context(cafile=str(former))
+        context.load_cert_chain(tmp_path / "former.pem")
+        connection = https(server, context)
+
+        def status():
+            connection.request("GET", "/api/v1/namespaces/default/secrets")
+            response = connection.getresponse()
+            response.read()
+            return response.status
+
+        assert status() == 200
+        socket_before = connection.sock
         assert "no rotation to finish" in certificates(launch, server, "rotate-ca", "--finish", status=1)
         certificates(launch, server, "rotate-ca")
         assert "not finished" in certificates(launch, server, "rotate-ca", status=1)
@@ -196,13 +187,14 @@ def test_the_certificate_authority_is_rotated_while_clients_connect(launch, tmp_
         new.write_text(bundle.read_text().replace(former.read_text(), ""))
         eventually(lambda: published() == bundle.read_text())
         # clients that trust either certificate authority, and clients with certificates of the former one
-        for authority in (former, new, bundle):
-            assert presented(server, authority)
-        assert whoami(server, *own, tmp_path)[0] == ADMIN
+        eventually(lambda: "pintle-ca-" in json.dumps(presented(server, bundle)["issuer"]))
+        assert all(presented(server, authority) for authority in (former, new))
+        assert (status(), whoami(server, *own, tmp_path)[0]) == (200, ADMIN)
         eventually(lambda: decoded(server.kubeconfig, "certificate-authority-data").decode() == bundle.read_text())
         certificates(launch, server, "rotate-ca", "--finish")
         assert bundle.read_text() == new.read_text()
-        eventually(lambda: published() == new.read_text())
+        eventually(lambda: published() == new.read_text() and status() == 401)
+        assert connection.sock is socket_before
         assert presented(server, new)
         with pytest.raises(ssl.SSLCertVerificationError):
             presented(server, former)

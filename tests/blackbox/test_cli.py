@@ -3,7 +3,6 @@
 import concurrent.futures
 import json
 import pathlib
-import signal
 import socket
 import stat
 import subprocess
@@ -130,16 +129,6 @@ def test_version_and_completions(launch, tmp_path):
     words = f". {script}; COMP_WORDS=(pintle serve --secure-p); COMP_CWORD=2; _pintle pintle --secure-p; echo ${{COMPREPLY[@]}}"
     assert subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=30).stdout == "--secure-port\n"
     assert "possible values: bash" in run(launch, "completion", "csh", status=2)
-
-
-def test_drains_on_stop(launch):
-    with launch() as server:
-        watch = Watch(server, MAPS + "?watch=1")
-        server.ok("POST", MAPS, {"metadata": {"name": "last"}})
-        eventually(lambda: watch.lines)
-        assert server.stop(signal.SIGINT) == 0
-        assert watch.ended.wait(10), "the watch was not closed"
-        assert "broken" not in watch.lines, watch.lines
 
 
 def test_bench_against_another(launch):

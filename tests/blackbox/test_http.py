@@ -271,7 +271,7 @@ def stopped(server):
 
 def test_graceful_shutdown(launch):
     with launch("--shutdown-delay-duration=4s") as server, reading(server, MAPS + "?watch=1") as events:
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGINT)
         eventually(lambda: server.request("GET", "/readyz")[0] == 500)
         unready = server.request("GET", "/readyz")[1]
         assert unready.endswith("[-]shutdown failed: reason withheld\nreadyz check failed\n"), unready

@@ -39,10 +39,6 @@ def call_error(name, cause):
     return f'Internal error occurred: failed calling webhook "{name}.hooks.example.com": {cause}'
 
 
-def service_flag(hooks):
-    return f"--service-address=default/kubernetes=127.0.0.1:{hooks.port}"
-
-
 def test_validating(server, hooks):
     deny = hooks.on("/deny", lambda _: {"allowed": False, "status": {"code": 418, "reason": "Teapot", "message": "short"}})
     register(server, "validating", webhook("deny", deny))
@@ -323,14 +319,6 @@ def test_admission_requests_of_scales(server, hooks):
     assert status == 500 and response["message"].startswith("failed to create manager for existing fields"), response
 
 
-def test_services(launch, hooks):
-    hooks.on("/service", lambda _: {"allowed": False})
-    client = {"service": {"namespace": "default", "name": "kubernetes", "path": "/service"}, "caBundle": hooks.bundle}
-    with launch(service_flag(hooks)) as other:
-        register(other, "validating", webhook("service", client))
-        check_rejected(other, "x", 400, denied("service", UNEXPLAINED))
-
-
 def test_converting(server, hooks):
     server.ok("POST", DEFINITIONS, boats(hooks.on("/convert", convert_boats)))
     watch = Watch(server, V2 + "?watch=1&resourceVersion=0")
@@ -477,22 +465,25 @@ def test_many_requests_wait_for_a_conversion(server, hooks):
         assert {done.result()[0] for done in applies} == {200}
 
 
-def test_converting_by_service(launch, hooks):
+def test_services(launch, hooks):
     """A Service is found by --service-address; a server whose certificate is not trusted gets no request."""
+    hooks.on("/service", lambda _: {"allowed": False})
     hooks.on("/convert", convert_boats)
-    service = {"namespace": "default", "name": "kubernetes", "path": "/convert"}
-    with launch(service_flag(hooks)) as other:
-        other.ok("POST", DEFINITIONS, boats({"service": service, "caBundle": hooks.bundle}))
+    client = lambda path, **more: {"service": {"namespace": "default", "name": "kubernetes", "path": path, **more}, "caBundle": hooks.bundle}
+    with launch(f"--service-address=default/kubernetes=127.0.0.1:{hooks.port}") as other:
+        register(other, "validating", webhook("service", client("/service")))
+        check_rejected(other, "x", 400, denied("service", UNEXPLAINED))
+        other.ok("POST", DEFINITIONS, boats(client("/convert")))
         other.ok("POST", V1, boat("v1", "gig", sails=1))
         assert other.ok("GET", V2 + "/gig")["spec"] == {"rig": {"sails": 1}}
         calls = len(hooks.requests("/convert"))
         # the certificate authority of the other server has not signed the certificate of the webhook
         wrong_bundle = base64.b64encode((other.dir / "ca.crt").read_bytes()).decode()
-        for client, error in (
-            ({"service": {**service, "name": "nobody"}, "caBundle": hooks.bundle}, "nobody"),
-            ({"service": service, "caBundle": wrong_bundle}, "x509: certificate signed by unknown authority"),
+        for wrong, error in (
+            (client("/convert", name="nobody"), "nobody"),
+            ({**client("/convert"), "caBundle": wrong_bundle}, "x509: certificate signed by unknown authority"),
         ):
-            other.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": boats(client)["spec"]["conversion"]}})
+            other.ok("PATCH", DEFINITIONS + "/boats.harbor.example.com", {"spec": {"conversion": boats(wrong)["spec"]["conversion"]}})
             other.ok("PATCH", V1 + "/gig", {"metadata": {"labels": {"for": str(len(error))}}})
             status, found, _ = other.request("GET", V2 + "/gig")
             assert status == 500 and error in found["message"], found

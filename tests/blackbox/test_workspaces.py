@@ -94,10 +94,14 @@ def test_full_rights_in_one_workspace_reach_no_other(spaces):
 
 
 def test_audit_events_and_logs_name_the_workspace(launch):
-    with Audited(launch, flags=["--workspaces", "-v=3"]) as server:
+    with Audited(launch, flags=["--workspaces", "-v=6"]) as server:
         pods = create(server, "a") + "/api/v1/pods"
-        server.ok("GET", pods)
-        eventually(lambda: server.events(pods) and pods in server.log_tail())
+        for path in (pods, create(server, "b") + "/version"):
+            server.ok("GET", path)
+        lines = lambda name: {line for line in server.stderr().splitlines() if f"workspace{{name={name}}}" in line}
+        eventually(lambda: lines("a") and lines("b"))
+        assert not lines("a") & lines("b"), "background work of one workspace has no part in another"
+        eventually(lambda: server.events(pods) and pods in server.stderr())
         server.ok("PATCH", f"{WORKSPACES}/a", {"spec": {"template": True}})
         # decided at the gate: a user who may not enter, a workspace that does not exist, and a write to a template
         for method, path, token, code, user in (
@@ -112,16 +116,7 @@ def test_audit_events_and_logs_name_the_workspace(launch):
             assert server.request(method, path, {} if method == "POST" else None, token=token)[0] == code, path
             of_code = lambda path=path, code=code: [event for event in server.events(path) if event.get("responseStatus", {}).get("code") == code]
             assert [event["user"].get("username") for event in eventually(of_code)] == [user], path
-            assert path in server.log_tail(), path
-
-
-def test_lines_about_background_work_name_the_workspace(launch):
-    with launch("--workspaces", "-v=6") as server:
-        for name in ("a", "b"):
-            server.ok("GET", create(server, name) + "/version")
-        lines = lambda name: {line for line in server.stderr().splitlines() if f"workspace{{name={name}}}" in line}
-        assert eventually(lambda: lines("a") and lines("b"))
-        assert not lines("a") & lines("b"), "the task of one workspace has no part in another"
+            assert path in server.stderr(), path
 
 
 def test_the_number_of_series_does_not_grow(spaces):
