@@ -1,5 +1,6 @@
 """ThirdPartyResources, and their migration to CRDs, which preserves the objects."""
 
+import contextlib
 import json
 import re
 import threading
@@ -109,35 +110,25 @@ def replacement(*versions, kind="CronTab", scope="Namespaced"):
     return crd
 
 
-class Writers:
-    """Concurrent writes and reads in the background; every error is recorded."""
+@contextlib.contextmanager
+def writing(server):
+    """Writes and reads in the background, which must succeed. Yields the responses to the writes."""
+    stop, written, found = threading.Event(), [], []
 
-    def __init__(self, server):
-        self.server, self.failed, self.written = server, [], 0
-        self.stop = threading.Event()
-        self.threads = [threading.Thread(target=run) for run in (self.write, self.read)]
+    def repeat(responses, send):
+        while not stop.is_set():
+            responses.append(send(len(responses)))
 
-    def __enter__(self):
-        [thread.start() for thread in self.threads]
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        [thread.join() for thread in self.threads]
-
-    def send(self, *request):
-        status, response, _ = self.server.request(*request)
-        if status not in (200, 201):
-            self.failed.append((request, status, response))
-
-    def write(self):
-        while not self.stop.is_set():
-            self.send("POST", CRONTABS, crontab(f"written-{self.written}", n=self.written))
-            self.written += 1
-
-    def read(self):
-        while not self.stop.is_set():
-            self.send("GET", CRONTABS + "/a")
+    write = lambda i: server.request("POST", CRONTABS, crontab(f"written-{i}", n=i))
+    read = lambda _: server.request("GET", CRONTABS + "/a")
+    threads = [threading.Thread(target=repeat, args=each) for each in ((written, write), (found, read))]
+    try:
+        [thread.start() for thread in threads]
+        yield written
+    finally:
+        stop.set()
+        [thread.join() for thread in threads]
+    assert not [response for response in written + found if response[0] not in (200, 201)]
 
 
 def test_migration(launch):
@@ -154,19 +145,18 @@ def test_migration(launch):
         assert "would be created" in out and "nothing has been changed" in out, out
         assert server.request("GET", DEFINITIONS + "/crontabs.stable.example.com")[0] == 404
         watch = Watch(server, CRONTABS + "?watch=1")
-        with Writers(server) as writers:
-            eventually(lambda: writers.written > 5)
+        with writing(server) as written:
+            eventually(lambda: len(written) > 5)
             out = migrate(launch, server, "cron-tab.stable.example.com")
-            before_end = writers.written
-            eventually(lambda: writers.written > before_end + 5)
-        assert not writers.failed, writers.failed[:3]
+            before_end = len(written)
+            eventually(lambda: len(written) > before_end + 5)
         assert "is created" in out and "is established" in out and "is deleted" in out, out
         assert re.search(r"(\d+) of \1 have kept their uid", out), out
         assert watch.ended.wait(20) and not any('"DELETED"' in line for line in watch.lines), "watches end without deletions"
         assert server.request("GET", RESOURCES + "/cron-tab.stable.example.com")[0] == 404
         for _ in range(2):
             after = uids(server)
-            assert after.items() >= before.items() and len(after) == len(before) + writers.written, (len(after), len(before))
+            assert after.items() >= before.items() and len(after) == len(before) + len(written), (len(after), len(before))
             migrated = server.ok("GET", CRONTABS + "/a")
             assert migrated == created, migrated
             assert server.ok("GET", DEFINITIONS + "/crontabs.stable.example.com")["status"]["storedVersions"] == ["v1"]

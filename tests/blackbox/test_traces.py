@@ -74,7 +74,7 @@ def test_sampling_and_untrusted_parents(launch):
 
 def test_an_unreachable_collector_is_harmless(launch):
     with traced(launch, 1_000_000) as (server, collector):
-        collector.__exit__()
+        collector.server_close()
         for _ in range(10):
             server.ok("GET", MAPS)
         assert server.stop() == 0

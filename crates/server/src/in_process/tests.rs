@@ -2,7 +2,6 @@
 
 mod legacy;
 mod mutations;
-mod namespaces;
 mod restart;
 mod users;
 

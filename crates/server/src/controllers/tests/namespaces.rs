@@ -1,9 +1,8 @@
 //! Namespaces that are being deleted.
 
 use super::*;
-use crate::test_server::TestServer;
 
-const NAMESPACES: &str = "/api/v1/namespaces";
+const PATH: &str = "/api/v1/namespaces";
 const NOTHING_FAILED: [&str; 3] = [
     "NamespaceDeletionDiscoveryFailure False ResourcesDiscovered: All resources successfully discovered",
     "NamespaceDeletionGroupVersionParsingFailure False ParsedGroupVersions: All legacy kube types successfully parsed",
@@ -38,14 +37,17 @@ fn named(name: &str, finalizer: &str) -> Value {
 #[tokio::test]
 async fn conditions_say_what_a_deletion_waits_for() {
     for (of_namespace, of_map, remaining) in HELD {
-        let server = TestServer::start().await;
-        let (path, maps) = (format!("{NAMESPACES}/held"), format!("{NAMESPACES}/held/configmaps"));
-        server.ok(Method::POST, NAMESPACES, named("held", of_namespace)).await;
+        let running = TestServer::new().await;
+        let server = &running.api;
+        let (path, maps) = (format!("{PATH}/held"), format!("{PATH}/held/configmaps"));
+        server.ok(Method::POST, PATH, named("held", of_namespace)).await;
         server.ok(Method::POST, &maps, named("m", of_map)).await;
         server.ok(Method::POST, &maps, named("free", "")).await;
         server.ok(Method::DELETE, &path, Value::Null).await;
-        server.controllers.finish_work(&server.context).await;
-        let namespace = server.ok(Method::GET, &path, Value::Null).await;
+        let found = || running.stored(NAMESPACES, "held").unwrap().body.to_value(0);
+        let is_reported = || !found().items_at(&["status", "conditions"]).is_empty();
+        running.until("the conditions are there", is_reported).await;
+        let namespace = found();
         let text = |condition: &Value| {
             let [kind, status, reason, message] =
                 ["type", "status", "reason", "message"].map(|field| condition.str_at(&[field]));
@@ -61,14 +63,12 @@ async fn conditions_say_what_a_deletion_waits_for() {
         let refused = server.refused(Method::POST, &maps, named("late", ""), 403).await;
         assert!(refused.str_at(&["message"]).contains("because it is being terminated"), "{refused:?}");
         // other namespaces can be created and deleted
-        server.ok(Method::POST, NAMESPACES, named("brief", "")).await;
-        server.ok(Method::POST, &format!("{NAMESPACES}/brief/configmaps"), named("m", "")).await;
-        server.ok(Method::DELETE, &format!("{NAMESPACES}/brief"), Value::Null).await;
+        server.ok(Method::POST, PATH, named("brief", "")).await;
+        server.ok(Method::POST, &format!("{PATH}/brief/configmaps"), named("m", "")).await;
+        server.ok(Method::DELETE, &format!("{PATH}/brief"), Value::Null).await;
         let held = if of_map.is_empty() { path.clone() } else { format!("{maps}/m") };
         server.ok(Method::PATCH, &held, json!({"metadata": {"finalizers": (Value::Null)}})).await;
-        server.controllers.finish_work(&server.context).await;
-        for name in ["held", "brief"] {
-            server.refused(Method::GET, &format!("{NAMESPACES}/{name}"), Value::Null, 404).await;
-        }
+        let are_gone = || ["held", "brief"].iter().all(|name| running.stored(NAMESPACES, name).is_none());
+        running.until("both namespaces are gone", are_gone).await;
     }
 }
