@@ -9,7 +9,7 @@ import pytest
 from commands import run
 from objects import MAPS
 from pintle import eventually
-from programs import go_module, helm
+from programs import ROOT, go_module, helm
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
 
@@ -82,43 +82,21 @@ def test_rollout_fails_at_its_deadline(command, rolls_out):
     assert "exceeded its progress deadline" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s", status=1)
 
 
-CHART = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}, annotations: {testing.pintle.dev/waiting: "{{ .Values.waiting }}"}}
-    spec: {containers: [{name: web, image: "{{ .Values.image }}"}]}
-"""
-
-
 # building helm takes minutes
 @pytest.mark.timeout(1800)
-def test_helm_waits_and_rolls_back(command, tmp_path):
-    (tmp_path / "templates").mkdir()
-    (tmp_path / "templates" / "web.yaml").write_text(CHART)
-    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: web, version: 1.0.0}")
-    (tmp_path / "values.yaml").write_text("{image: a, waiting: ''}")
-    command(helm(), "install", "web", tmp_path, "--wait", "--timeout", "30s")
-    failed = command(helm(), "upgrade", "web", tmp_path, "--atomic", "--timeout", "3s", "--set", "image=b,waiting=ImagePullBackOff", status=1)
+def test_helm_waits_and_rolls_back(command):
+    chart = ROOT / "tests" / "progress" / "chart"
+    command(helm(), "install", "web", chart, "--wait", "--timeout", "30s")
+    failed = command(helm(), "upgrade", "web", chart, "--atomic", "--timeout", "3s", "--set", "image=b,waiting=ImagePullBackOff", status=1)
     assert "rolled back due to atomic being set" in failed
     assert command("kubectl", "get", "deployment/web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.status.availableReplicas}") == "a 2"
     command(helm(), "uninstall", "web", "--wait", "--timeout", "30s")
 
 
-# the definitions of the operators themselves, objects of a user, and the conditions that these wait for
+# the definitions of the operators themselves, and the conditions that the objects of a user wait for, which are in tests/progress
 DEPENDENCIES = {
     "cert-manager": (
         {"github.com/cert-manager/cert-manager@v1.21.2": "deploy/crds"},
-        [
-            "{apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name: own}, spec: {selfSigned: {}}}",
-            "{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: own}, spec: {selfSigned: {}}}",
-            "{apiVersion: cert-manager.io/v1, kind: Certificate, metadata: {name: web}, "
-            "spec: {secretName: web-tls, dnsNames: [web.example.com], issuerRef: {name: own}}}",
-        ],
         {"Ready": ["issuer/own", "clusterissuer/own", "certificate/web"]},
     ),
     "crossplane": (
@@ -126,22 +104,10 @@ DEPENDENCIES = {
             "github.com/crossplane/crossplane/v2@v2.0.0": "cluster/crds",
             "github.com/upbound/provider-aws@v1.0.0": "package/crds/s3.aws.upbound.io_buckets.yaml",
         },
-        [
-            '{apiVersion: pkg.crossplane.io/v1, kind: Provider, metadata: {name: aws}, spec: {package: "xpkg.upbound.io/upbound/provider-aws-s3:v1"}}',
-            '{apiVersion: pkg.crossplane.io/v1, kind: Configuration, metadata: {name: platform}, spec: {package: "example.com/platform:v1"}}',
-            "{apiVersion: s3.aws.upbound.io/v1beta1, kind: Bucket, metadata: {name: photos}, spec: {forProvider: {region: eu-west-1}}}",
-        ],
         {"Healthy": ["providers.pkg.crossplane.io/aws", "configurations.pkg.crossplane.io/platform"], "Ready": ["bucket/photos"]},
     ),
     "gateway-api": (
         {"sigs.k8s.io/gateway-api@v1.6.1": "config/crd/standard"},
-        [
-            "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: public}, spec: {controllerName: example.com/gateway}}",
-            "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: public}, "
-            "spec: {gatewayClassName: public, listeners: [{name: http, protocol: HTTP, port: 80}]}}",
-            "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: shop}, "
-            "spec: {parentRefs: [{name: public}], rules: [{backendRefs: [{name: shop, port: 8080}]}]}}",
-        ],
         {
             "Accepted": ["gatewayclass/public"],
             "Programmed": ["gateway/public"],
@@ -154,10 +120,9 @@ DEPENDENCIES = {
 @pytest.mark.components
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEPENDENCIES)
-def test_dependencies_of_real_definitions(launch, kubectl_binary, tmp_path, name):
-    modules, objects, conditions = DEPENDENCIES[name]
-    (tmp_path / "objects.yaml").write_text("\n---\n".join(objects))
-    files = [go_module(module) / path for module, path in modules.items()] + [tmp_path / "objects.yaml"]
+def test_dependencies_of_real_definitions(launch, kubectl_binary, name):
+    modules, conditions = DEPENDENCIES[name]
+    files = [go_module(module) / path for module, path in modules.items()] + [ROOT / "tests" / "progress" / f"{name}.yaml"]
     with launch("--progress", name, *(flag for file in files for flag in ("-f", str(file)))) as server:
         kubectl = [kubectl_binary, "--kubeconfig", server.kubeconfig]
         for condition, waiting in conditions.items():
