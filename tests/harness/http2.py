@@ -40,14 +40,14 @@ class Http2:
     def frame(kind, flags, stream, payload):
         return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
-    def get(self, path, token=None, accept="application/json"):
+    def get(self, path, token=None):
         """Sends a request and returns the number of its stream."""
-        return self.begin("GET", path, token, accept, END_STREAM)
+        return self.begin("GET", path, token, END_STREAM)
 
-    def begin(self, method, path, token=None, accept="application/json", flags=0):
+    def begin(self, method, path, token=None, flags=0):
         """Sends the header of a request, whose body follows unless `flags` has END_STREAM. Returns the number of its stream."""
         stream, self.next = self.next, self.next + 2
-        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority), ("accept", accept)]
+        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority), ("accept", "application/json")]
         if token:
             pairs.append(("authorization", "Bearer " + token))
         self.socket.sendall(self.frame(HEADERS, flags | END_HEADERS, stream, fields(pairs)))
