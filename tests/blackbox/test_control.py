@@ -5,10 +5,9 @@ import socket
 
 import pytest
 
-from connections import address
+from connections import UnfinishedRequest, address
 from objects import CORE, MAPS
 from pintle import TOKEN, eventually, insecure
-from unfinished import UnfinishedRequest
 from watch import Watch
 
 pytestmark = pytest.mark.control

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
+from connections import UnfinishedRequest
 from metrics import metrics_of, value
 from objects import MAPS, account, grant, token_of
 from pintle import TOKEN, eventually
-from unfinished import UnfinishedRequest
 
 pytestmark = pytest.mark.flow
 

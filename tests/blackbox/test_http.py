@@ -7,11 +7,10 @@ import signal
 
 import pytest
 
-from connections import Upgraded, reading
+from connections import UnfinishedRequest, Upgraded, reading
 from metrics import metrics_of, value
 from objects import APPLY, DEFINITIONS, MAPS, SECRETS, definition, grant
 from pintle import TOKEN, eventually
-from unfinished import UnfinishedRequest
 
 pytestmark = pytest.mark.http
 

@@ -15,11 +15,10 @@ import pytest
 import objects
 from audited import Audited
 from commands import run
-from connections import Upgraded, reading
+from connections import UnfinishedRequest, Upgraded, reading
 from encryption import PLAIN, configuration, secret
 from objects import DEFINITIONS, MAPS, SECRETS, SERVICES, account, definition, grant, register, token_review, webhook
 from pintle import TOKEN, eventually
-from unfinished import UnfinishedRequest
 
 pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
 
