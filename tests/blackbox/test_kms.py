@@ -1,6 +1,8 @@
 """Encryption at rest with a KMS v2 plugin, reload of the configuration, and rewriting with the newest key."""
 
 import json
+import pathlib
+import subprocess
 import tempfile
 
 import pytest
@@ -8,14 +10,59 @@ import pytest
 from commands import refused, run
 from encryption import ENCODED, SECRETS, configuration, read, secret, stored
 from etcd import Etcd
-from kms import Plugin
 from pintle import eventually
+from programs import ROOT, built
 from upstream import Upstream
 from watch import Watch
 
 pytestmark = pytest.mark.encryption
 
+MODULE = ROOT / "tests" / "kms"
 RELOADED = "the encryption configuration has been reloaded"
+
+
+class Plugin:
+    """`with Plugin(directory) as plugin:` serves at `plugin.socket`. The current key is the one that `use` has set."""
+
+    def __init__(self, directory, name="vault"):
+        self.binary = built(MODULE, "k8s.io/kms", pathlib.Path("kms/kms"))
+        self.name, self.socket, self.keys = name, pathlib.Path(directory) / f"{name}.sock", pathlib.Path(directory) / f"{name}.keys"
+        self.process = None
+
+    def __enter__(self):
+        if not self.keys.exists():
+            self.use("first")
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        self.process = subprocess.Popen([self.binary, "plugin", self.socket, self.keys])
+        eventually(self.socket.exists)
+
+    def stop(self):
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+            self.process = None
+        self.socket.unlink(missing_ok=True)
+
+    def use(self, key):
+        """Sets the id of the current key."""
+        new = self.keys.with_suffix(".new")
+        new.write_text(key + "\n")
+        new.rename(self.keys)
+
+    def provider(self):
+        return {"kms": {"apiVersion": "v2", "name": self.name, "endpoint": f"unix://{self.socket}", "timeout": "3s"}}
+
+    def transform(self, mode, path, data):
+        """Encrypts (`seal`, `seal-key`) or decrypts (`open`) the value of the etcd key `path` with kube-apiserver's code."""
+        done = subprocess.run([self.binary, mode, self.socket, self.name, path], input=data, capture_output=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
 
 @pytest.fixture
