@@ -2,22 +2,20 @@
 
 import base64
 import contextlib
-import http.client
-import http.server
 import json
-import socket
-import urllib.parse
 
 import pytest
 
-from boats import BOATS, DEFINITIONS
-from hooks import TlsServer
-from pintle import TOKEN, eventually, insecure
+from boats import BOATS
+from connections import Upgraded
+from hooks import Serving
+from objects import DEFINITIONS, SERVICES, definition, grant
+from pintle import eventually
 from watch import Watch
 
 pytestmark = pytest.mark.aggregation
 
-SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+GROUP = "harbor.example.com"
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 V1 = BOATS.format("v1")
 
@@ -36,11 +34,7 @@ def register(server, group, service="kubernetes", version="v1", **spec):
 
 def condition(server, group, version="v1"):
     """Waits for the condition Available, and returns (status, reason, message)."""
-
-    def conditions():
-        return server.ok("GET", f"{SERVICES}/{version}.{group}")["status"].get("conditions")
-
-    (available,) = eventually(conditions)
+    (available,) = eventually(lambda: server.ok("GET", f"{SERVICES}/{version}.{group}")["status"].get("conditions"))
     assert available["type"] == "Available" and available["lastTransitionTime"], available
     return available["status"], available["reason"], available["message"]
 
@@ -55,173 +49,108 @@ def discovered(server, group):
     return next((item["versions"] for item in items if item["metadata"]["name"] == group), None)
 
 
-class Backend:
+class Backend(Serving):
     """A minimal aggregated API server: it records requests and returns configured responses."""
 
     def __init__(self, certificates):
-        self.certificates, self.received, self.responses, self.connections = certificates, [], {}, 0
+        super().__init__(certificates)
+        self.received, self.responses, self.peers = [], {}, set()
 
-    def __enter__(self):
-        backend = self
+    def handle(self, request):
+        self.peers.add(request.client_address)
+        headers = {name.lower(): request.headers.get_all(name) for name in request.headers}
+        if headers.get("upgrade") and not request.path.endswith("/refused"):
+            return self.echo(request, headers)
+        body = request.body()
+        # availability checks are not recorded
+        if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
+            self.received.append((request.command, request.path, headers, body))
+        status, more, sent = self.responses.get(request.path.split("?")[0], (200, {}, b"{}"))
+        request.reply(status, sent, more)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self):
-                super().setup()
-                backend.connections += 1
-
-            def log_message(self, format, *args):
-                pass
-
-            def body(self):
-                if self.headers.get("Transfer-Encoding") != "chunked":
-                    return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                body = b""
-                while size := int(self.rfile.readline(), 16):
-                    body += self.rfile.read(size)
-                    self.rfile.readline()
-                self.rfile.readline()
-                return body
-
-            def respond(self):
-                if self.headers.get("Upgrade") and not self.path.endswith("/refused"):
-                    return self.echo()
-                body = self.body()
-                headers = {}
-                for name, value in self.headers.items():
-                    headers.setdefault(name.lower(), []).append(value)
-                path = self.path.split("?")[0]
-                # availability checks are not recorded
-                if headers["x-remote-user"] not in (["system:kube-aggregator"], ["system:aggregator"]):
-                    backend.received.append((self.command, self.path, headers, body))
-                status, more, sent = backend.responses.get(path, (200, {}, b"{}"))
-                self.send_response(status)
-                for name, value in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **more}.items():
-                    self.send_header(name, value)
-                try:
-                    self.end_headers()
-                    if self.command != "HEAD":
-                        self.wfile.write(sent)
-                except OSError:
-                    self.close_connection = True  # the server needs one of several concurrent checks
-
-            def echo(self):
-                """Upgrades the connection and sends back what it receives, in upper case."""
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                backend.received.append((self.command, self.path, headers, b""))
-                self.send_response_only(101)
-                for name, value in (("Connection", "Upgrade"), ("Upgrade", self.headers["Upgrade"]), ("X-Own", "yes")):
-                    self.send_header(name, value)
-                self.end_headers()
-                while received := self.connection.recv(65536):
-                    self.connection.sendall(received.upper())
-                self.close_connection = True
-
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = respond
-
-        self.http = TlsServer(self.certificates, Handler)
-        self.port = self.http.server_address[1]
-        return self
-
-    def __exit__(self, *_):
-        self.http.shutdown()
-        self.http.server_close()
+    def echo(self, request, headers):
+        """Upgrades the connection and sends back what it receives, in upper case."""
+        self.received.append((request.command, request.path, headers, b""))
+        request.send_response_only(101)
+        for name, value in (("Connection", "Upgrade"), ("Upgrade", headers["upgrade"][0]), ("X-Own", "yes")):
+            request.send_header(name, value)
+        request.end_headers()
+        while received := request.connection.recv(65536):
+            request.connection.sendall(received.upper())
+        request.close_connection = True
 
 
 def address_flag(port):
     return f"--service-address=default/kubernetes=127.0.0.1:{port}"
 
 
-def test_aggregated_pintle(launch):
+@contextlib.contextmanager
+def aggregating(launch, certificates, *flags):
+    """A backend with the certificates of a server, and a server that proxies sea.example.com/v1 to it."""
+    with Backend(certificates.dir) as backend, launch(address_flag(backend.port), *flags) as server:
+        register(server, "sea.example.com", caBundle=bundle(certificates))
+        wait_available(server, "sea.example.com")
+        yield backend, server
+
+
+def test_aggregated_pintle(launch, server):
     """Another Pintle is the aggregated API server and authenticates the proxy by its certificate: objects, watches, RBAC, discovery,
     and unavailability."""
-    with launch() as other:
-        trusted_ca = f"--requestheader-client-ca-file={other.dir / 'ca.crt'}"
-        proxy_certificate = [f"--proxy-client-cert-file={other.dir / 'admin.crt'}", f"--proxy-client-key-file={other.dir / 'admin.key'}"]
-        with launch(trusted_ca, storage="embedded") as remote:
-            port = remote.url.rsplit(":", 1)[1]
-            published = remote.ok("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"]
-            assert published["requestheader-client-ca-file"] == (other.dir / "ca.crt").read_text(), published
-            assert published["requestheader-username-headers"] == '["X-Remote-User"]' and "BEGIN" in published["client-ca-file"], published
-            with launch(address_flag(port), *proxy_certificate) as server:
-                check_available(server, remote)
-                check_unavailable(server, remote, port)
+    ca, key = server.dir / "ca.crt", server.dir / "admin.key"
+    with launch(f"--requestheader-client-ca-file={ca}", storage="embedded") as remote:
+        published = remote.ok("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"]
+        assert published["requestheader-client-ca-file"] == ca.read_text(), published
+        assert published["requestheader-username-headers"] == '["X-Remote-User"]' and "BEGIN" in published["client-ca-file"], published
+        port = remote.url.rsplit(":", 1)[1]
+        with launch(address_flag(port), f"--proxy-client-cert-file={server.dir / 'admin.crt'}", f"--proxy-client-key-file={key}") as proxy:
+            check_available(proxy, remote)
+            check_unavailable(proxy, remote, port)
 
 
 def check_available(server, remote):
     assert server.request("GET", V1)[0] == 404
-    remote.ok(
-        "POST",
-        DEFINITIONS,
-        {
-            "metadata": {"name": "boats.harbor.example.com"},
-            "spec": {
-                "group": "harbor.example.com",
-                "scope": "Namespaced",
-                "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bt"]},
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "subresources": {"status": {}},
-                        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                    }
-                ],
-            },
-        },
-    )
-    register(server, "harbor.example.com", caBundle=bundle(remote))
-    wait_available(server, "harbor.example.com")
+    boats = definition("boats", GROUP, {"x-kubernetes-preserve-unknown-fields": True}, subresources={"status": {}})
+    boats["spec"]["names"]["shortNames"] = ["bt"]
+    remote.ok("POST", DEFINITIONS, boats)
+    register(server, GROUP, caBundle=bundle(remote))
+    wait_available(server, GROUP)
     watch = Watch(server, V1 + "?watch=1")
-    created = server.ok("POST", V1, {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "gig"}})
+    created = server.ok("POST", V1, {"apiVersion": f"{GROUP}/v1", "kind": "Boat", "metadata": {"name": "gig"}})
     assert remote.ok("GET", V1 + "/gig") == created == server.ok("GET", V1 + "/gig")
     remote.ok("PATCH", V1 + "/gig", {"spec": {"sails": 1}})
     server.ok("DELETE", V1 + "/gig")
     eventually(lambda: [json.loads(line)["type"] for line in watch.lines] == ["ADDED", "MODIFIED", "DELETED"])
     # the user must be authorized by both servers
-    status, response, _ = server.request("GET", V1, token="plain-token")
-    assert (status, response["message"]) == (
-        403,
-        'boats.harbor.example.com is forbidden: User "plain" cannot list resource "boats" in API group "harbor.example.com" in the namespace "default"',
-    ), response
-    rbac = "/apis/rbac.authorization.k8s.io/v1/"
-    rules = [{"apiGroups": ["harbor.example.com"], "resources": ["boats"], "verbs": ["list"]}]
+    attributes = f'resource "boats" in API group "{GROUP}" in the namespace "default"'
     for each in (server, remote):
-        assert each.request("GET", V1, token="plain-token")[0] == 403
-        each.ok("POST", rbac + "clusterroles", {"metadata": {"name": "sailor"}, "rules": rules})
-        each.ok(
-            "POST",
-            rbac + "clusterrolebindings",
-            {"metadata": {"name": "sailor"}, "subjects": [{"kind": "User", "name": "plain"}], "roleRef": {"kind": "ClusterRole", "name": "sailor"}},
-        )
+        status, response, _ = server.request("GET", V1, token="plain-token")
+        assert (status, response["message"]) == (403, f'boats.{GROUP} is forbidden: User "plain" cannot list {attributes}'), response
+        grant(each, "sailor", {"apiGroups": [GROUP], "resources": ["boats"], "verbs": ["list"]})
     assert server.ok("GET", V1, token="plain-token")["items"] == []
     check_openapi(server, remote)
     # responses of the aggregated server are proxied
-    assert server.request("GET", V1 + "/none")[1]["message"] == 'boats.harbor.example.com "none" not found'
-    assert server.ok("GET", "/apis/harbor.example.com")["preferredVersion"]["version"] == "v1"
-    assert "harbor.example.com" in [group["name"] for group in server.ok("GET", "/apis")["groups"]]
-    assert server.ok("GET", "/apis/harbor.example.com/v1") == remote.ok("GET", "/apis/harbor.example.com/v1")
-    (version,) = eventually(lambda: (found := discovered(server, "harbor.example.com")) and found[0]["freshness"] == "Current" and found)
+    assert server.request("GET", V1 + "/none")[1]["message"] == f'boats.{GROUP} "none" not found'
+    assert server.ok("GET", f"/apis/{GROUP}")["preferredVersion"]["version"] == "v1"
+    assert GROUP in [group["name"] for group in server.ok("GET", "/apis")["groups"]]
+    assert server.ok("GET", f"/apis/{GROUP}/v1") == remote.ok("GET", f"/apis/{GROUP}/v1")
+    (version,) = eventually(lambda: (found := discovered(server, GROUP)) and found[0]["freshness"] == "Current" and found)
     (resource,) = version["resources"]
     assert resource["resource"] == "boats" and resource["shortNames"] == ["bt"] and resource["subresources"][0]["subresource"] == "status", resource
 
 
 def check_openapi(server, remote):
     """OpenAPI documents of the aggregated server are published: those of v3 are proxied, those of v2 merged."""
-    name = "apis/harbor.example.com/v1"
+    name = f"apis/{GROUP}/v1"
     location = lambda one: one.ok("GET", "/openapi/v3")["paths"].get(name)
     found = eventually(lambda: location(server))
     assert found == location(remote), found
     url = found["serverRelativeURL"]
     assert server.ok("GET", url) == remote.ok("GET", url)
     assert server.request("GET", "/openapi/v3/apis/harbor.example.com/v2")[0] == 404
-    merged = lambda: server.ok("GET", "/openapi/v2")
-    eventually(lambda: V1.replace("default", "{namespace}") in merged()["paths"])
-    document = merged()
+    path = V1.replace("default", "{namespace}")
+    (document,) = eventually(lambda: [found for found in [server.ok("GET", "/openapi/v2")] if path in found["paths"]])
     boat = document["definitions"]["com.example.harbor.v1.Boat"]
-    assert boat["x-kubernetes-group-version-kind"] == [{"group": "harbor.example.com", "kind": "Boat", "version": "v1"}], boat
+    assert boat["x-kubernetes-group-version-kind"] == [{"group": GROUP, "kind": "Boat", "version": "v1"}], boat
     missing = [reference for reference in references(document) if reference[1] not in document[reference[0]]]
     renamed = [name for name in document["definitions"] if name.endswith("_v2")]
     assert (missing, renamed) == ([], []), "equal definitions are shared"
@@ -240,39 +169,34 @@ def references(value):
 
 
 def check_unavailable(server, remote, port):
+    refused = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
     remote.stop()
     status, response, headers = server.request("GET", V1)
-    assert (status, response) == (503, f"error trying to reach service: dial tcp 127.0.0.1:{port}: connect: connection refused\n"), response
+    assert (status, response) == (503, f"error trying to reach service: {refused}\n"), response
     assert headers["content-type"] == "text/plain; charset=utf-8", headers
     # a change of the spec is handled immediately
-    server.ok("PATCH", SERVICES + "/v1.harbor.example.com", {"spec": {"versionPriority": 11}})
-    url = f"https://127.0.0.1:{port}/apis/harbor.example.com/v1"
-    message = f'failing or missing response from {url}: Get "{url}": dial tcp 127.0.0.1:{port}: connect: connection refused'
-    eventually(lambda: condition(server, "harbor.example.com") == ("False", "FailedDiscoveryCheck", message))
+    server.ok("PATCH", f"{SERVICES}/v1.{GROUP}", {"spec": {"versionPriority": 11}})
+    url = f"https://127.0.0.1:{port}/apis/{GROUP}/v1"
+    message = f'failing or missing response from {url}: Get "{url}": {refused}'
+    eventually(lambda: condition(server, GROUP) == ("False", "FailedDiscoveryCheck", message))
     assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
-    assert eventually(lambda: (found := discovered(server, "harbor.example.com"))[0]["freshness"] == "Stale" and found) == [
-        {"version": "v1", "freshness": "Stale"}
-    ]
-    metrics = lambda: server.request("GET", "/metrics")[1]
-    series = 'aggregator_unavailable_apiservice{name="v1.harbor.example.com"}'
-    assert series + " 1" in metrics() and 'name="v1.harbor.example.com",reason="FailedDiscoveryCheck"} 1' in metrics(), metrics()
+    eventually(lambda: discovered(server, GROUP) == [{"version": "v1", "freshness": "Stale"}])
+    metrics, series = lambda: server.ok("GET", "/metrics"), f'aggregator_unavailable_apiservice{{name="v1.{GROUP}"}}'
+    assert series + " 1" in metrics() and f'name="v1.{GROUP}",reason="FailedDiscoveryCheck"}} 1' in metrics(), metrics()
     # it becomes available again without a change
     remote.port = int(port)
     remote.start()
-    wait_available(server, "harbor.example.com")
+    wait_available(server, GROUP)
     eventually(lambda: series + " 0" in metrics())
-    server.ok("DELETE", SERVICES + "/v1.harbor.example.com")
-    eventually(lambda: series not in metrics())
-    eventually(lambda: server.request("GET", V1)[0] == 404)
-    assert discovered(server, "harbor.example.com") is None
+    server.ok("DELETE", f"{SERVICES}/v1.{GROUP}")
+    eventually(lambda: series not in metrics() and server.request("GET", V1)[0] == 404)
+    assert discovered(server, GROUP) is None
 
 
-def test_forwarded_requests(launch):
+def test_forwarded_requests(launch, server):
     """Requests have the user headers of the proxy and none of the client; bodies of any size are forwarded in both directions."""
     header_flags = ["--requestheader-username-headers=X-Own-User", "--requestheader-extra-headers-prefix=X-Own-Extra-"]
-    with launch() as other, Backend(other.dir) as backend, launch(address_flag(backend.port), *header_flags) as server:
-        register(server, "sea.example.com", caBundle=bundle(other))
-        wait_available(server, "sea.example.com")
+    with aggregating(launch, server, *header_flags) as (backend, server):
         root = "/apis/sea.example.com/v1"
         client_headers = {
             "X-Remote-User": "evil",
@@ -308,30 +232,19 @@ def test_forwarded_requests(launch):
             "x-forwarded-proto": ["https"],
             "x-forwarded-uri": [root + "/namespaces/n/waves/x/foam"],
         }, forwarded
-        # the user headers are forwarded even if the client names them in Connection, unlike other headers named there
-        connection = http.client.HTTPSConnection(urllib.parse.urlsplit(server.url).netloc, context=insecure())
-        connection.request(
-            "GET", root + "/waves", headers={"Authorization": f"Bearer {TOKEN}", "Connection": "X-Remote-User, X-Remote-Group, X-Mine", "X-Mine": "1"}
-        )
-        assert connection.getresponse().status == 200
-        headers = backend.received.pop()[2]
-        assert (headers["x-remote-user"], headers["x-remote-group"]) == (["tester"], ["system:masters", "system:authenticated"]), headers
-        assert "x-mine" not in headers
         # the proxied path is the one that was authorized
         server.ok("GET", root + "/namespaces/n%2fwaves/%41%20")
         assert backend.received.pop()[1] == root + "/namespaces/n/waves/A%20"
         # reads reuse a connection while the server keeps it open
-        before = backend.connections
+        before = len(backend.peers)
         for _ in range(50):
             server.ok("GET", root + "/waves")
-        assert backend.connections - before < 20, "one connection, and a few of availability checks"
-        backend.responses[root + "/once"] = (200, {"Connection": "close"}, b"{}")
-        for _ in range(5):
-            server.ok("GET", root + "/once")
+        assert len(backend.peers) - before < 20, "one connection, and a few of availability checks"
         # a header that a response names in Connection is not returned
         backend.responses[root + "/once"] = (200, {"Connection": "close, X-Hop", "X-Hop": "1", "X-Own": "1"}, b"{}")
-        _, _, headers = server.request("GET", root + "/once")
-        assert headers["x-own"] == "1" and "x-hop" not in headers, headers
+        for _ in range(5):
+            status, _, headers = server.request("GET", root + "/once")
+            assert status == 200 and headers["x-own"] == "1" and "x-hop" not in headers, headers
         backend.received.clear()
         large = json.dumps({"text": "x" * 8_000_000}).encode()
         backend.responses[root + "/waves"] = (201, {"X-Own": "yes"}, large)
@@ -346,60 +259,33 @@ def test_forwarded_requests(launch):
         assert server.request("GET", root + "/waves", token=None)[0] == 403 and not [r for r in backend.received if r[0] == "GET" and r[1].endswith("waves")]
 
 
-def test_upgraded_connections(launch):
+def test_upgraded_connections(launch, server):
     """Connections are upgraded to the protocols of exec, port-forward and watches, and bytes are forwarded in both directions."""
-    with launch() as other, Backend(other.dir) as backend, launch(address_flag(backend.port)) as server:
-        register(server, "sea.example.com", caBundle=bundle(other))
-        wait_available(server, "sea.example.com")
-        path = "/apis/sea.example.com/v1/namespaces/n/waves/x/exec"
+    path = "/apis/sea.example.com/v1/namespaces/n/waves/x/exec"
+    with aggregating(launch, server) as (backend, server):
+
+        def upgrade(path, protocol):
+            return Upgraded(server, path, protocol, "POST", **{"Sec-WebSocket-Protocol": "v5.channel.k8s.io", "Content-Length": 0})
+
         for protocol in ("SPDY/3.1", "websocket"):
-            with upgrade(server, path, protocol) as (head, stream):
-                assert head.startswith("HTTP/1.1 101 ") and f"upgrade: {protocol}".lower() in head.lower() and "x-own: yes" in head.lower(), head
+            with upgrade(path, protocol) as connection:
+                head = connection.head.lower()
+                assert connection.status == 101 and f"upgrade: {protocol}".lower() in head and "x-own: yes" in head, head
                 for sent in (b"hello", b"x" * 300_000):
-                    stream.sendall(sent)
-                    received = b""
-                    while len(received) < len(sent):
-                        received += stream.recv(65536)
-                    assert received == sent.upper()
+                    connection.socket.sendall(sent)
+                    assert connection.file.read(len(sent)) == sent.upper()
             _, _, headers, _ = backend.received.pop()
-            assert headers["x-remote-user"] == "tester" and headers["upgrade"] == protocol, headers
-            assert headers["sec-websocket-protocol"] == "v5.channel.k8s.io" and "authorization" not in headers, headers
-        with upgrade(server, path, "h2c") as (head, _):
-            assert head.startswith("HTTP/1.1 200 "), "requests within h2c could have the headers of another user"
-        with upgrade(server, path + "/refused", "SPDY/3.1") as (head, _):
-            assert head.startswith("HTTP/1.1 200 "), head
+            assert headers["x-remote-user"] == ["tester"] and headers["upgrade"] == [protocol], headers
+            assert headers["sec-websocket-protocol"] == ["v5.channel.k8s.io"] and "authorization" not in headers, headers
+        # requests within h2c could have the headers of another user
+        for refused, protocol in ((path, "h2c"), (path + "/refused", "SPDY/3.1")):
+            with upgrade(refused, protocol) as connection:
+                assert connection.status == 200, connection.head
 
 
-@contextlib.contextmanager
-def upgrade(server, path, protocol):
-    """Sends a request for an upgrade. Yields the head of the response, and the connection."""
-    url = urllib.parse.urlsplit(server.url)
-    with socket.create_connection((url.hostname, url.port), timeout=30) as plain, insecure().wrap_socket(plain) as stream:
-        stream.sendall(
-            "\r\n".join(
-                [
-                    f"POST {path} HTTP/1.1",
-                    f"Host: {url.netloc}",
-                    "Connection: Upgrade",
-                    f"Upgrade: {protocol}",
-                    f"Authorization: Bearer {TOKEN}",
-                    "Sec-WebSocket-Protocol: v5.channel.k8s.io",
-                    "Content-Length: 0",
-                    "",
-                    "",
-                ]
-            ).encode()
-        )
-        head = b""
-        while b"\r\n\r\n" not in head:
-            received = stream.recv(1)
-            assert received, head
-            head += received
-        yield head.decode(), stream
-
-
-def test_reasons_of_unavailability(launch):
-    with launch() as other, Backend(other.dir) as backend, launch(address_flag(backend.port)) as server:
+def test_reasons_of_unavailability(launch, server):
+    other = server
+    with Backend(other.dir) as backend, launch(address_flag(backend.port)) as server:
         create_service = lambda name, **spec: server.ok("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
         create_service("nowhere", ports=[{"port": 443}])
         create_service("local", type="ExternalName", externalName="localhost")

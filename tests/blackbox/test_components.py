@@ -10,6 +10,8 @@ import subprocess
 import pytest
 
 import upstream
+from commands import run
+from objects import CORE
 from pintle import eventually
 from programs import ROOT, built, go_module, openssl, require
 
@@ -21,7 +23,6 @@ SECONDS = 90
 NO_CONTROLLERS = "--controllers=-namespace-controller"
 APPS = "/apis/apps/v1/namespaces/default"
 BATCH = "/apis/batch/v1/namespaces/default"
-CORE = "/api/v1/namespaces/default"
 
 
 class Api:
@@ -44,11 +45,8 @@ def api(request, launch, tmp_path):
         if request.param == "server":
             yield Api(server, server.kubeconfig)
             return
-        done = subprocess.run(
-            [server.binary, "workspace", "create", "w", "-o", "kubeconfig", "--kubeconfig", server.kubeconfig], capture_output=True, text=True, check=True
-        )
         kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(done.stdout)
+        kubeconfig.write_text(run(server.binary, "workspace", "create", "w", "-o", "kubeconfig", "--kubeconfig", server.kubeconfig))
         yield Api(server, kubeconfig, "/clusters/w")
 
 

@@ -1,6 +1,5 @@
 """Encryption at rest with a KMS v2 plugin, reload of the configuration, and rewriting with the newest key."""
 
-import base64
 import json
 import pathlib
 import subprocess
@@ -8,39 +7,73 @@ import tempfile
 
 import pytest
 
-from encryption import ENCODED, SECRETS, secret
+from commands import refused, run
+from encryption import ENCODED, SECRETS, configuration, read, secret, stored
 from etcd import Etcd
-from kms import Plugin, configure
 from pintle import eventually
+from programs import ROOT, built
 from upstream import Upstream
 from watch import Watch
 
 pytestmark = pytest.mark.encryption
 
-IDENTITY = {"identity": {}}
+MODULE = ROOT / "tests" / "kms"
 RELOADED = "the encryption configuration has been reloaded"
+
+
+class Plugin:
+    """`with Plugin(directory) as plugin:` serves at `plugin.socket`. The current key is the one that `use` has set."""
+
+    def __init__(self, directory, name="vault"):
+        self.binary = built(MODULE, "k8s.io/kms", pathlib.Path("kms/kms"))
+        self.name, self.socket, self.keys = name, pathlib.Path(directory) / f"{name}.sock", pathlib.Path(directory) / f"{name}.keys"
+        self.process = None
+
+    def __enter__(self):
+        if not self.keys.exists():
+            self.use("first")
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        self.process = subprocess.Popen([self.binary, "plugin", self.socket, self.keys])
+        eventually(self.socket.exists)
+
+    def stop(self):
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+            self.process = None
+        self.socket.unlink(missing_ok=True)
+
+    def use(self, key):
+        """Sets the id of the current key."""
+        new = self.keys.with_suffix(".new")
+        new.write_text(key + "\n")
+        new.rename(self.keys)
+
+    def provider(self):
+        return {"kms": {"apiVersion": "v2", "name": self.name, "endpoint": f"unix://{self.socket}", "timeout": "3s"}}
+
+    def transform(self, mode, path, data):
+        """Encrypts (`seal`, `seal-key`) or decrypts (`open`) the value of the etcd key `path` with kube-apiserver's code."""
+        done = subprocess.run([self.binary, mode, self.socket, self.name, path], input=data, capture_output=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
 
 @pytest.fixture
 def directory():
+    """A directory whose path is short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="pintle-kms-") as path:
-        yield pathlib.Path(path)
+        yield path
 
 
-def aesgcm(name, byte):
-    return {"aesgcm": {"keys": [{"name": name, "secret": base64.b64encode(bytes([byte]) * 32).decode()}]}}
-
-
-def stored(server):
-    """The content of all files of the log."""
-    return b"".join(file.read_bytes() for file in sorted((server.dir / "log").iterdir()))
-
-
-def rewrite(launch, server, *flags):
-    command = [launch.binary, "storage", "rewrite", "--kubeconfig", server.kubeconfig, *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done
-    return done.stdout
+def rewrite(server, *flags, status=0):
+    return run(server.binary, "storage", "rewrite", "--kubeconfig", server.kubeconfig, *flags, status=status)
 
 
 def flags(path):
@@ -50,8 +83,8 @@ def flags(path):
 def test_kms_values_are_those_of_kube_apiserver(launch, directory):
     """kube-apiserver's code reads the values that Pintle writes, and the reverse, in both formats."""
     with Plugin(directory) as plugin, Etcd() as etcd:
-        configure(directory / "config", plugin.provider(), IDENTITY)
-        with launch("--etcd-servers", etcd.urls, f"--encryption-provider-config={directory / 'config'}", storage="etcd") as server:
+        path = configuration(directory, plugin.provider(), "identity")
+        with launch("--etcd-servers", etcd.urls, f"--encryption-provider-config={path}", storage="etcd") as server:
             created = {name: server.ok("POST", SECRETS, secret(name)) for name in ("one", "two", "three")}
             keys = {name: f"/registry/secrets/default/{name}" for name in created}
             plain = {}
@@ -77,75 +110,62 @@ def test_kms_values_are_those_of_kube_apiserver(launch, directory):
 
 def test_kms_keys_are_rotated_and_objects_rewritten(launch, directory):
     with Plugin(directory) as plugin:
-        configure(directory / "config", IDENTITY)
-        with launch(*flags(directory / "config"), storage="embedded") as server:
+        path = configuration(directory, "identity")
+        with launch(*flags(path), storage="embedded") as server:
             created = [server.ok("POST", SECRETS, secret(f"s-{number}")) for number in range(5)]
-            assert "secrets" not in rewrite(launch, server)
-            configure(directory / "config", plugin.provider(), IDENTITY)
+            assert "secrets" not in rewrite(server)
+            configuration(directory, plugin.provider(), "identity")
             eventually(lambda: RELOADED in server.stderr())
-            assert "secrets: 5 of 5 objects written" in rewrite(launch, server, "--resource", "secrets")
+            assert "secrets: 5 of 5 objects written" in rewrite(server, "--resource", "secrets")
             assert stored(server).count(b"k8s:enc:kms:v2:vault:") == 5
-            assert rewrite(launch, server).startswith("0 objects written"), "current values are not written again"
+            assert rewrite(server).startswith("0 objects written"), "current values are not written again"
             plugin.use("second")
             # a new configuration requests the status of the plugin at once, instead of every minute
-            configure(directory / "config", {"kms": {**plugin.provider()["kms"], "timeout": "4s"}}, IDENTITY)
+            configuration(directory, {"kms": {**plugin.provider()["kms"], "timeout": "4s"}}, "identity")
             eventually(lambda: server.stderr().count(RELOADED) == 2)
-            assert "secrets: 5 of 5 objects written" in rewrite(launch, server)
+            assert "secrets: 5 of 5 objects written" in rewrite(server)
             assert "[+]kms-providers ok" in server.request("GET", "/readyz?verbose")[1]
-            configure(directory / "config", {"kms": {**plugin.provider()["kms"], "timeout": "4s"}})
+            configuration(directory, {"kms": {**plugin.provider()["kms"], "timeout": "4s"}})
             server.restart()
             for item in created:
-                assert server.ok("GET", f"{SECRETS}/{item['metadata']['name']}")["data"] == item["data"]
+                assert read(server, item["metadata"]["name"]) == item["data"]
 
 
 def test_an_unavailable_kms_plugin_prevents_a_start_and_no_running_server(launch, directory):
     with Plugin(directory) as plugin:
-        configure(directory / "config", plugin.provider())
-        with launch(*flags(directory / "config"), storage="embedded") as server:
+        path = configuration(directory, plugin.provider())
+        with launch(*flags(path), storage="embedded") as server:
             created = server.ok("POST", SECRETS, secret("one"))
             plugin.stop()
             server.ok("POST", SECRETS, secret("two"))
             server.stop()
-            command = [launch.binary, "serve", "--secure-port", "0", "--data-dir", str(server.dir), *flags(directory / "config")[:1]]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-            output = done.stdout + done.stderr
-            assert done.returncode == 1 and len(output.splitlines()) == 1, output
-            assert f"--encryption-provider-config: {directory / 'config'}: kms provider vault: unix://{plugin.socket}: " in output, output
+            start = ("--storage=embedded", "--data-dir", server.dir, f"--encryption-provider-config={path}")
+            assert f"--encryption-provider-config: {path}: kms provider vault: unix://{plugin.socket}: " in refused(launch, *start)
             plugin.use("sick")
             plugin.start()
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 1 and "got unexpected healthz status: the vault is sealed" in done.stdout + done.stderr, done
+            assert "got unexpected healthz status: the vault is sealed" in refused(launch, *start)
             plugin.use("first")
             server.start()
             assert server.ok("GET", SECRETS + "/one") == created
 
 
 def test_invalid_encryption_configuration_is_not_loaded(launch, directory):
-    configure(directory / "config", aesgcm("old", 1))
-    with launch(*flags(directory / "config"), storage="embedded") as server:
+    path = configuration(directory, {"aesgcm": [("old", 1)]})
+    with launch(*flags(path), storage="embedded") as server:
         server.ok("POST", SECRETS, secret("one"))
-        (directory / "config").write_text("kind: Other\n")
+        path.write_text("kind: Other\n")
         eventually(lambda: "cannot be reloaded; the previous configuration stays in use" in server.stderr())
         reloads = 'apiserver_encryption_config_controller_automatic_reloads_total{status="%s"} 1'
         assert reloads % "failure" in server.ok("GET", "/metrics")
         server.ok("POST", SECRETS, secret("two"))
         assert stored(server).count(b"k8s:enc:aesgcm:v1:old:") == 2
-        configure(directory / "config", aesgcm("new", 2), aesgcm("old", 1))
+        configuration(directory, {"aesgcm": [("new", 2)]}, {"aesgcm": [("old", 1)]})
         eventually(lambda: RELOADED in server.stderr())
         assert reloads % "success" in server.ok("GET", "/metrics")
         server.ok("POST", SECRETS, secret("three"))
-        assert "secrets: 2 of 3 objects written" in rewrite(launch, server)
+        assert "secrets: 2 of 3 objects written" in rewrite(server)
         assert stored(server).count(b"k8s:enc:aesgcm:v1:new:") == 3
-        command = [launch.binary, "storage", "rewrite", "--kubeconfig", server.kubeconfig, "--resource", "secret"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1 and "there is no resource secret; wanted PLURAL or PLURAL.GROUP" in done.stderr, done
-    done = subprocess.run(
-        [launch.binary, "serve", "--storage", "memory", "--encryption-provider-config-automatic-reload", "--data-dir", str(directory / "data")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 1 and "needs --encryption-provider-config" in done.stderr, done
+        assert "there is no resource secret; wanted PLURAL or PLURAL.GROUP" in rewrite(server, "--resource", "secret", status=1)
 
 
 def exchange(writer, reader, etcd, name):
@@ -168,8 +188,8 @@ def exchange(writer, reader, etcd, name):
 def test_both_servers_share_an_etcd_and_a_plugin(launch, directory):
     """A running kube-apiserver and Pintle exchange encrypted Secrets, also after a rotation."""
     with Plugin(directory) as plugin, Etcd() as etcd:
-        configure(directory / "config", plugin.provider(), IDENTITY)
-        encrypted = f"--encryption-provider-config={directory / 'config'}"
+        path = configuration(directory, plugin.provider(), "identity")
+        encrypted = f"--encryption-provider-config={path}"
         with Upstream(etcd, encrypted) as upstream, launch("--etcd-servers", etcd.urls, encrypted, storage="etcd") as server:
             for key in ("first", "second"):
                 if key == "second":

@@ -1,7 +1,6 @@
 """Legacy APIs, enabled with --runtime-config: v1beta1 CRDs."""
 
 import json
-import subprocess
 
 import pytest
 
@@ -12,31 +11,17 @@ from legacy import BETA, V1BETA1, crontab, definition
 pytestmark = pytest.mark.legacy
 
 
-def test_off_by_default(launch):
-    with launch() as server:
-        for path in (V1BETA1, "/apis/extensions/v1beta1", "/apis/extensions/v1beta1/thirdpartyresources"):
-            assert server.request("GET", path)[0] == 404, path
-        groups = {group["name"]: group["versions"] for group in server.ok("GET", "/apis")["groups"]}
-        assert "extensions" not in groups and len(groups["apiextensions.k8s.io"]) == 1, groups
-    for flag, part in (
-        ("batch/v2alpha1=true", "group version batch/v2alpha1 that has not been registered"),
-        ("boats/v1=true", "unknown api groups boats"),
-        ("api/all=maybe", "a value is true or false"),
-    ):
-        done = subprocess.run([launch.binary, "serve", "--storage", "memory", "--runtime-config", flag], capture_output=True, text=True, timeout=30)
-        assert done.returncode == 1 and part in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
-    done = subprocess.run([launch.binary, "serve", "--help"], capture_output=True, text=True, timeout=30)
-    assert "--runtime-config" in done.stdout and "extensions/v1beta1" in done.stdout, done.stdout
+def test_off_by_default(server):
+    for path in (V1BETA1, "/apis/extensions/v1beta1", "/apis/extensions/v1beta1/thirdpartyresources"):
+        assert server.request("GET", path)[0] == 404, path
+    groups = {group["name"]: group["versions"] for group in server.ok("GET", "/apis")["groups"]}
+    assert "extensions" not in groups and len(groups["apiextensions.k8s.io"]) == 1, groups
 
 
 def test_kubectl_applies_v1beta1(launch, each_kubectl):
     with launch(BETA) as server, Kubectl(each_kubectl, server, "default") as kubectl:
-        file = kubectl.file(
-            "definition.yaml",
-            json.dumps(
-                definition(version="v1", scope="Namespaced", additionalPrinterColumns=[{"name": "Spec", "type": "string", "JSONPath": ".spec.cronSpec"}])
-            ),
-        )
+        columns = [{"name": "Spec", "type": "string", "JSONPath": ".spec.cronSpec"}]
+        file = kubectl.file("definition.yaml", json.dumps(definition(version="v1", scope="Namespaced", additionalPrinterColumns=columns)))
         out = kubectl("apply", "-f", file)
         same(out, "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n")
         has(out.errors, "Warning: apiextensions.k8s.io/v1beta1 CustomResourceDefinition is deprecated in v1.16+")

@@ -6,15 +6,18 @@ import subprocess
 
 import pytest
 
+from commands import run
+from objects import MAPS
 from pintle import eventually
-from programs import go_module, helm
+from programs import ROOT, go_module, helm
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
 
 PROGRESSES = "/apis/testing.pintle.dev/v1alpha1/progresses"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
-MAPS = "/api/v1/namespaces/default/configmaps"
+JOBS, CRON_JOBS = (f"/apis/batch/v1/namespaces/default/{plural}" for plural in ("jobs", "cronjobs"))
+CONTAINER = {"name": "c", "image": "i"}
 
 
 @pytest.fixture
@@ -25,15 +28,25 @@ def server(launch):
 
 @pytest.fixture
 def command(launch, server, kubectl_binary):
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-
-    def done(program, *arguments, fails=False):
+    def done(program, *arguments, status=0):
         binary = {"kubectl": kubectl_binary, "pintle": launch.binary}.get(program, program)
-        result = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
-        assert (result.returncode != 0) == fails, result
-        return result.stderr if fails else result.stdout
+        result = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, "KUBECONFIG": server.kubeconfig})
+        assert result.returncode == status, result
+        return result.stderr if status else result.stdout
 
     return done
+
+
+@pytest.fixture
+def rolls_out(command):
+    """Waits until a workload has rolled out."""
+    return lambda workload: command("kubectl", "rollout", "status", workload, "--timeout=30s")
+
+
+def workload(**spec):
+    """The spec of a workload with Pods of the app x."""
+    pod = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [CONTAINER]}}
+    return {"selector": {"matchLabels": {"app": "x"}}, "template": pod, **spec}
 
 
 def progress(name, kind, *rules, **spec):
@@ -42,15 +55,14 @@ def progress(name, kind, *rules, **spec):
     return {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Progress", "metadata": {"name": name}, "spec": {"for": target, "rules": list(rules), **spec}}
 
 
-def test_deployments_roll_out(command):
+def test_deployments_roll_out(command, rolls_out):
+    images = lambda: command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}")
     command("kubectl", "create", "deployment", "web", "--image=a", "--replicas=3")
-    assert "successfully rolled out" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
-    command("kubectl", "set", "image", "deployment/web", "a=b")
-    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
-    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "b b b"
-    command("kubectl", "rollout", "undo", "deployment/web")
-    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
-    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "a a a"
+    assert "successfully rolled out" in rolls_out("deployment/web")
+    for change, image in ((("set", "image", "deployment/web", "a=b"), "b"), (("rollout", "undo", "deployment/web"), "a")):
+        command("kubectl", *change)
+        rolls_out("deployment/web")
+        assert images() == f"{image} {image} {image}"
     history = command("kubectl", "rollout", "history", "deployment/web")
     assert [line.split()[0] for line in history.splitlines()[2:] if line] == ["2", "3"]
     command("kubectl", "scale", "deployment/web", "--replicas=1")
@@ -59,64 +71,32 @@ def test_deployments_roll_out(command):
     command("kubectl", "wait", "--for=delete", "pods", "--all", "--timeout=30s")
 
 
-def test_rollout_fails_at_its_deadline(command):
+def test_rollout_fails_at_its_deadline(command, rolls_out):
     command("pintle", "clock", "stop", "--time", "2090-01-01T00:00:00Z")
     command("kubectl", "create", "deployment", "web", "--image=a")
-    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    rolls_out("deployment/web")
     annotation = '{"spec":{"template":{"metadata":{"annotations":{"testing.pintle.dev/waiting":"ImagePullBackOff"}}}}}'
     command("kubectl", "patch", "deployment/web", "-p", annotation)
     command("pintle", "settle", "--timeout", "30s")
     command("pintle", "clock", "advance", "601s")
-    assert "exceeded its progress deadline" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s", fails=True)
-
-
-CHART = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}, annotations: {testing.pintle.dev/waiting: "{{ .Values.waiting }}"}}
-    spec: {containers: [{name: web, image: "{{ .Values.image }}"}]}
-"""
+    assert "exceeded its progress deadline" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s", status=1)
 
 
 # building helm takes minutes
 @pytest.mark.timeout(1800)
-def test_helm_waits_and_rolls_back(command, tmp_path):
-    (tmp_path / "templates").mkdir()
-    (tmp_path / "templates" / "web.yaml").write_text(CHART)
-    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: web, version: 1.0.0}")
-    (tmp_path / "values.yaml").write_text("{image: a, waiting: ''}")
-    command(helm(), "install", "web", tmp_path, "--wait", "--timeout", "30s")
-    failed = command(helm(), "upgrade", "web", tmp_path, "--atomic", "--timeout", "3s", "--set", "image=b,waiting=ImagePullBackOff", fails=True)
+def test_helm_waits_and_rolls_back(command):
+    chart = ROOT / "tests" / "progress" / "chart"
+    command(helm(), "install", "web", chart, "--wait", "--timeout", "30s")
+    failed = command(helm(), "upgrade", "web", chart, "--atomic", "--timeout", "3s", "--set", "image=b,waiting=ImagePullBackOff", status=1)
     assert "rolled back due to atomic being set" in failed
     assert command("kubectl", "get", "deployment/web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.status.availableReplicas}") == "a 2"
     command(helm(), "uninstall", "web", "--wait", "--timeout", "30s")
 
 
-# the definitions of the operators themselves, objects of a user, and the conditions that these wait for
+# the definitions of the operators themselves, and the conditions that the objects of a user wait for, which are in tests/progress
 DEPENDENCIES = {
     "cert-manager": (
         {"github.com/cert-manager/cert-manager@v1.21.2": "deploy/crds"},
-        """
-apiVersion: cert-manager.io/v1
-kind: Issuer
-metadata: {name: own}
-spec: {selfSigned: {}}
----
-apiVersion: cert-manager.io/v1
-kind: ClusterIssuer
-metadata: {name: own}
-spec: {selfSigned: {}}
----
-apiVersion: cert-manager.io/v1
-kind: Certificate
-metadata: {name: web}
-spec: {secretName: web-tls, dnsNames: [web.example.com], issuerRef: {name: own}}
-""",
         {"Ready": ["issuer/own", "clusterissuer/own", "certificate/web"]},
     ),
     "crossplane": (
@@ -124,42 +104,10 @@ spec: {secretName: web-tls, dnsNames: [web.example.com], issuerRef: {name: own}}
             "github.com/crossplane/crossplane/v2@v2.0.0": "cluster/crds",
             "github.com/upbound/provider-aws@v1.0.0": "package/crds/s3.aws.upbound.io_buckets.yaml",
         },
-        """
-apiVersion: pkg.crossplane.io/v1
-kind: Provider
-metadata: {name: aws}
-spec: {package: "xpkg.upbound.io/upbound/provider-aws-s3:v1"}
----
-apiVersion: pkg.crossplane.io/v1
-kind: Configuration
-metadata: {name: platform}
-spec: {package: "example.com/platform:v1"}
----
-apiVersion: s3.aws.upbound.io/v1beta1
-kind: Bucket
-metadata: {name: photos}
-spec: {forProvider: {region: eu-west-1}}
-""",
         {"Healthy": ["providers.pkg.crossplane.io/aws", "configurations.pkg.crossplane.io/platform"], "Ready": ["bucket/photos"]},
     ),
     "gateway-api": (
         {"sigs.k8s.io/gateway-api@v1.6.1": "config/crd/standard"},
-        """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: public}
-spec: {controllerName: example.com/gateway}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: public}
-spec: {gatewayClassName: public, listeners: [{name: http, protocol: HTTP, port: 80}]}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: shop}
-spec: {parentRefs: [{name: public}], rules: [{backendRefs: [{name: shop, port: 8080}]}]}
-""",
         {
             "Accepted": ["gatewayclass/public"],
             "Programmed": ["gateway/public"],
@@ -172,10 +120,9 @@ spec: {parentRefs: [{name: public}], rules: [{backendRefs: [{name: shop, port: 8
 @pytest.mark.components
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEPENDENCIES)
-def test_dependencies_of_real_definitions(launch, kubectl_binary, tmp_path, name):
-    modules, objects, conditions = DEPENDENCIES[name]
-    (tmp_path / "objects.yaml").write_text(objects)
-    files = [go_module(module) / path for module, path in modules.items()] + [tmp_path / "objects.yaml"]
+def test_dependencies_of_real_definitions(launch, kubectl_binary, name):
+    modules, conditions = DEPENDENCIES[name]
+    files = [go_module(module) / path for module, path in modules.items()] + [ROOT / "tests" / "progress" / f"{name}.yaml"]
     with launch("--progress", name, *(flag for file in files for flag in ("-f", str(file)))) as server:
         kubectl = [kubectl_binary, "--kubeconfig", server.kubeconfig]
         for condition, waiting in conditions.items():
@@ -188,69 +135,62 @@ def test_dependencies_of_real_definitions(launch, kubectl_binary, tmp_path, name
 
 def test_unknown_fields_of_files_are_refused(launch, tmp_path):
     (tmp_path / "maps.yaml").write_text(json.dumps(progress("maps", ("v1", "ConfigMap"), {"name": "mark", "afterwards": "1s"})))
-    done = subprocess.run([launch.binary, "run", "--progress", tmp_path / "maps.yaml", "--", "true"], capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0 and 'unknown field "spec.rules[0].afterwards"' in done.stderr, done
+    error = run(launch.binary, "run", "--progress", tmp_path / "maps.yaml", "--", "true", status=2)
+    assert 'unknown field "spec.rules[0].afterwards"' in error, error
 
 
 def test_jobs_end_by_the_clock(server, command):
+    def advance(by):
+        command("pintle", "clock", "advance", by)
+        command("pintle", "settle", "--timeout", "30s")
+
     command("pintle", "clock", "stop", "--time", "2090-01-01T00:00:00Z")
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "long"},
-        "spec": {
-            "template": {
-                "metadata": {"annotations": {"testing.pintle.dev/run-for": "30s"}},
-                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
-            }
-        },
-    }
-    server.ok("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+    running = {"metadata": {"annotations": {"testing.pintle.dev/run-for": "30s"}}, "spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    job = {"metadata": {"name": "long"}, "spec": {"template": running}}
+    server.ok("POST", JOBS, job)
     command("pintle", "settle", "--timeout", "30s")
-    status = server.ok("GET", "/apis/batch/v1/namespaces/default/jobs/long")["status"]
+    status = server.ok("GET", JOBS + "/long")["status"]
     assert status["active"] == 1 and "completionTime" not in status, "work that is due later does not hold a settle"
     command("pintle", "clock", "advance", "31s")
     command("kubectl", "wait", "--for=condition=complete", "job/long", "--timeout=30s")
+    names = lambda: [job["metadata"]["name"].split("-")[0] for job in server.ok("GET", JOBS)["items"]]
     command("kubectl", "create", "cronjob", "often", "--image=i", "--schedule=*/5 * * * *")
-    command("pintle", "clock", "advance", "5m")
-    command("pintle", "settle", "--timeout", "30s")
-    jobs = server.ok("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]
-    assert sum(job["metadata"]["name"].startswith("often-") for job in jobs) == 1
+    advance("5m")
+    assert names().count("often") == 1
     # the clock stands at 1:05 in Berlin, which is an hour ahead
     command("kubectl", "delete", "cronjob/often")
     spec = {"schedule": "30 2 * * *", "timeZone": "Europe/Berlin", "jobTemplate": {"spec": job["spec"]}}
-    server.ok("POST", "/apis/batch/v1/namespaces/default/cronjobs", {"metadata": {"name": "zoned"}, "spec": spec})
-    names = lambda: [job["metadata"]["name"].split("-")[0] for job in server.ok("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]]  # noqa: E731
-    for advance, count in (("84m", 0), ("1m", 1)):
-        command("pintle", "clock", "advance", advance)
-        command("pintle", "settle", "--timeout", "30s")
-        assert names().count("zoned") == count, advance
+    server.ok("POST", CRON_JOBS, {"metadata": {"name": "zoned"}, "spec": spec})
+    for by, count in (("84m", 0), ("1m", 1)):
+        advance(by)
+        assert names().count("zoned") == count, by
 
 
 def test_finished_jobs_are_deleted_with_their_pods(server, command):
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "short"}, "spec": {"ttlSecondsAfterFinished": 0, "template": template}}
-    server.ok("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+    template = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    server.ok("POST", JOBS, {"metadata": {"name": "short"}, "spec": {"ttlSecondsAfterFinished": 0, "template": template}})
     command("kubectl", "wait", "--for=delete", "job/short", "--timeout=30s")
     eventually(lambda: not server.ok("GET", "/api/v1/namespaces/default/pods")["items"])
 
 
-def test_other_workloads(server, command):
-    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": 80}]}]}}
-    selector = {"matchLabels": {"app": "x"}}
+def test_other_workloads(server, command, rolls_out):
+    pods = lambda field: command("kubectl", "get", "pods", "-o", f"jsonpath={{.items[*].metadata.{field}}}")
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-    db = {"metadata": {"name": "db"}, "spec": {"replicas": 2, "serviceName": "db", "selector": selector, "template": template, "volumeClaimTemplates": [claim]}}
+    spec = workload(replicas=2, serviceName="db", volumeClaimTemplates=[claim])
+    spec["template"]["spec"]["containers"] = [{**CONTAINER, "ports": [{"name": "http", "containerPort": 80}]}]
+    db = {"metadata": {"name": "db"}, "spec": spec}
     server.ok("POST", STATEFUL_SETS, db)
-    command("kubectl", "rollout", "status", "statefulset/db", "--timeout=30s")
-    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}") == "db-0 db-1"
-    uids = command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
+    rolls_out("statefulset/db")
+    assert pods("name") == "db-0 db-1"
+    uids = pods("uid")
     command("kubectl", "delete", "statefulset/db", "--cascade=orphan")
     server.ok("POST", STATEFUL_SETS, db)
-    command("kubectl", "rollout", "status", "statefulset/db", "--timeout=30s")
-    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.uid}") == uids, "the Pods of the former one are adopted"
+    rolls_out("statefulset/db")
+    assert pods("uid") == uids, "the Pods of the former one are adopted"
     command("kubectl", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data-db-0", "pvc/data-db-1", "--timeout=30s")
-    server.ok("POST", "/apis/apps/v1/namespaces/default/daemonsets", {"metadata": {"name": "agent"}, "spec": {"selector": selector, "template": template}})
-    command("kubectl", "rollout", "status", "daemonset/agent", "--timeout=30s")
+    agent = {"selector": spec["selector"], "template": spec["template"]}
+    server.ok("POST", "/apis/apps/v1/namespaces/default/daemonsets", {"metadata": {"name": "agent"}, "spec": agent})
+    rolls_out("daemonset/agent")
     service = {"metadata": {"name": "x"}, "spec": {"type": "LoadBalancer", "selector": {"app": "x"}, "ports": [{"port": 8080, "targetPort": "http"}]}}
     server.ok("POST", "/api/v1/namespaces/default/services", service)
     command("kubectl", "wait", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "service/x", "--timeout=30s")
@@ -278,36 +218,33 @@ def test_containers_crash_and_restart(server, command):
     assert container["lastState"]["terminated"]["exitCode"] == 3
 
 
-def test_what_has_no_controller_is_adopted(server, command):
-    owners = lambda kind: command("kubectl", "get", kind, "-o", "jsonpath={range .items[*]}{.metadata.name}={.metadata.ownerReferences[0].name} {end}").split()  # noqa: E731
-    command("kubectl", "run", "lone", "--image=a", "--labels=app=web")
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    expression = {"key": "app", "operator": "In", "values": ["web"]}
-    sets = "/apis/apps/v1/namespaces/default/replicasets"
-    server.ok("POST", sets, {"metadata": {"name": "web"}, "spec": {"replicas": 2, "selector": {"matchExpressions": [expression]}, "template": template}})
+def test_what_has_no_controller_is_adopted(server, command, rolls_out):
+    path = "jsonpath={range .items[*]}{.metadata.name}={.metadata.ownerReferences[0].name} {end}"
+    owners = lambda kind: command("kubectl", "get", kind, "-o", path).split()
+    command("kubectl", "run", "lone", "--image=a", "--labels=app=x")
+    selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}]}
+    server.ok("POST", "/apis/apps/v1/namespaces/default/replicasets", {"metadata": {"name": "web"}, "spec": workload(replicas=2, selector=selector)})
     command("kubectl", "wait", "--for=jsonpath={.status.readyReplicas}=2", "rs/web", "--timeout=30s")
     command("pintle", "settle", "--timeout", "30s")
     assert "lone=web" in owners("pods") and len(owners("pods")) == 2
     command("kubectl", "delete", "rs/web")
     command("kubectl", "create", "deployment", "web", "--image=a", "--replicas=2")
-    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    rolls_out("deployment/web")
     before = owners("replicasets"), owners("pods")
     command("kubectl", "delete", "deployment/web", "--cascade=orphan")
     command("kubectl", "create", "deployment", "web", "--image=a", "--replicas=2")
-    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    rolls_out("deployment/web")
     assert (owners("replicasets"), owners("pods")) == before
 
 
 def test_a_workspace_has_the_set(server, command):
     command("pintle", "workspace", "create", "test")
-    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    deployment = {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}}
-    server.ok("POST", "/clusters/test" + DEPLOYMENTS, deployment)
+    server.ok("POST", "/clusters/test" + DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": workload()})
     command("pintle", "settle", "--workspace", "test", "--timeout", "30s")
     assert server.ok("GET", f"/clusters/test{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 1
     server.ok("DELETE", f"/clusters/test{PROGRESSES}/workloads-deployments")
     command("pintle", "workspace", "fork", "test", "fork")
-    server.ok("PATCH", f"/clusters/fork{DEPLOYMENTS}/web", {"spec": {"replicas": 2}}, headers={"Content-Type": "application/merge-patch+json"})
+    server.ok("PATCH", f"/clusters/fork{DEPLOYMENTS}/web", {"spec": {"replicas": 2}})
     command("pintle", "settle", "--workspace", "fork", "--timeout", "30s")
     assert server.ok("GET", f"/clusters/fork{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 1, "it has the objects of its source"
 

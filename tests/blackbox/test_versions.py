@@ -5,18 +5,18 @@ commit in tests/former while there is no tag.
 """
 
 import os
-import pathlib
 import subprocess
 import tempfile
 
 import pytest
 
+from commands import run
+from objects import CORE
 from pintle import Pintle
 from programs import ROOT, locked
 
 pytestmark = pytest.mark.store
 
-CORE = "/api/v1/namespaces/default"
 COUNT = 20
 
 
@@ -57,28 +57,20 @@ def change(server, tag):
     server.ok("DELETE", f"{CORE}/configmaps/{tag}-0")
 
 
-def run(binary, *arguments):
-    done = subprocess.run([binary, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done
-    return done.stdout
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_store_is_upgraded_and_rolled_back(launch, former):
-    with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
-        base = pathlib.Path(directory)
-        want = None
-        for turn, binary in enumerate((former, launch.binary, former, launch.binary)):
-            with Pintle(str(binary), storage="embedded", data_dir=base / "data") as server:
-                assert want is None or objects(server) == want, f"turn {turn}"
-                change(server, f"turn{turn}")
-                want = objects(server)
-        for writer, reader in ((former, launch.binary), (launch.binary, former)):
-            name = "newer" if reader is former else "older"
-            run(writer, "export", base / f"{name}.json", "--data-dir", base / "data")
-            run(reader, "import", base / f"{name}.json", "--data-dir", base / f"{name}-imported")
-            run(writer, "store", "backup", base / f"{name}.backup", "--data-dir", base / "data")
-            run(reader, "store", "restore", base / f"{name}.backup", "--data-dir", base / f"{name}-restored")
-            with Pintle(str(reader), storage="embedded", data_dir=base / f"{name}-restored") as server:
-                assert objects(server)["configmaps"] == want["configmaps"]
+def test_store_is_upgraded_and_rolled_back(launch, former, tmp_path):
+    want = None
+    for turn, binary in enumerate((former, launch.binary, former, launch.binary)):
+        with Pintle(str(binary), storage="embedded", data_dir=tmp_path / "data") as server:
+            assert want is None or objects(server) == want, f"turn {turn}"
+            change(server, f"turn{turn}")
+            want = objects(server)
+    for writer, reader, name in ((former, launch.binary, "older"), (launch.binary, former, "newer")):
+        file, backup, restored = (tmp_path / f"{name}.{kind}" for kind in ("json", "backup", "restored"))
+        run(writer, "export", file, "--data-dir", tmp_path / "data", timeout=120)
+        run(reader, "import", file, "--data-dir", tmp_path / f"{name}.imported", timeout=120)
+        run(writer, "store", "backup", backup, "--data-dir", tmp_path / "data", timeout=120)
+        run(reader, "store", "restore", backup, "--data-dir", restored, timeout=120)
+        with Pintle(str(reader), storage="embedded", data_dir=restored) as server:
+            assert objects(server)["configmaps"] == want["configmaps"]

@@ -1,6 +1,8 @@
 """A sample CRD `boats` with two versions, and its conversion function."""
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+from objects import DEFINITIONS as DEFINITIONS
+from objects import definition
+
 BOATS = "/apis/harbor.example.com/{}/namespaces/default/boats"
 
 
@@ -21,21 +23,14 @@ def convert_boats(request):
 
 
 def boats(client, storage="v1"):
-    def version(name, spec):
-        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
-        return {"name": name, "served": True, "storage": name == storage, "schema": {"openAPIV3Schema": schema}}
-
     number = {"type": "integer"}
-    return {
-        "metadata": {"name": "boats.harbor.example.com"},
-        "spec": {
-            "group": "harbor.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "boats", "kind": "Boat"},
-            "versions": [version("v1", {"sails": number}), version("v2", {"rig": {"type": "object", "properties": {"sails": number}}})],
-            "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}},
-        },
-    }
+    specs = {"v1": {"sails": number}, "v2": {"rig": {"type": "object", "properties": {"sails": number}}}}
+    crd = definition("boats", "harbor.example.com")
+    (version,) = crd["spec"]["versions"]
+    schema = lambda spec: {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}}
+    crd["spec"]["versions"] = [{**version, "name": name, "storage": name == storage, "schema": schema(spec)} for name, spec in specs.items()]
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+    return crd
 
 
 def boat(version, name, **spec):

@@ -1,6 +1,6 @@
 """A collector of traces: OTLP over gRPC without TLS. Of HTTP/2 and protobuf it implements what a unary call needs."""
 
-import socket
+import socketserver
 import struct
 import threading
 
@@ -68,60 +68,44 @@ class Span:
         return f"{self.name} {self.attributes}"
 
 
-class Collector:
-    """`with Collector() as collector:` listens on `collector.port` and appends received spans to `collector.spans`."""
-
-    def __enter__(self):
-        self.spans = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        if self.listener.fileno() < 0:
-            return
-        # close() alone would not wake the thread in accept()
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
-    def serve(self, connection):
-        stream = connection.makefile("rwb")
-
+class Connection(socketserver.StreamRequestHandler):
+    def handle(self):
         def send(kind, flags, number, payload=b""):
-            stream.write(struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", number) + payload)
-            stream.flush()
+            self.wfile.write(struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", number) + payload)
 
-        stream.read(24)  # the preface
+        self.rfile.read(24)  # the preface
         send(SETTINGS, 0, 0)
         bodies = {}
-        while True:
-            head = stream.read(9)
-            if len(head) < 9:
-                return
+        while len(head := self.rfile.read(9)) == 9:
             size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
-            number, payload = int.from_bytes(head[5:], "big"), stream.read(size)
-            if kind == SETTINGS and not flags & ACK:
-                send(SETTINGS, ACK, 0)
-            elif kind == PING and not flags & ACK:
-                send(PING, ACK, 0, payload)
+            number, payload = int.from_bytes(head[5:], "big"), self.rfile.read(size)
+            if kind in (SETTINGS, PING) and not flags & ACK:
+                send(kind, ACK, 0, payload if kind == PING else b"")
             elif kind == DATA:
                 bodies[number] = bodies.get(number, b"") + payload
                 for window in (0, number) if payload else ():
                     send(WINDOW_UPDATE, 0, window, struct.pack(">I", len(payload)))
                 if flags & END_STREAM:
-                    self.add_spans(bodies.pop(number)[5:])
+                    assert isinstance(self.server, Collector)
+                    self.server.add_spans(bodies.pop(number)[5:])
                     send(HEADERS, END_HEADERS, number, b"\x88" + literal(b"content-type", b"application/grpc"))
                     send(DATA, 0, number, b"\0\0\0\0\0")
                     send(HEADERS, END_HEADERS | END_STREAM, number, literal(b"grpc-status", b"0"))
+
+
+class Collector(socketserver.ThreadingTCPServer):
+    """`with Collector() as collector:` listens on `collector.port` and appends received spans to `collector.spans`."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Connection)
+        self.spans, self.port = [], self.server_address[1]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def server_close(self):
+        self.shutdown()
+        super().server_close()
 
     def add_spans(self, request):
         for _, resource_spans in fields(request):

@@ -27,7 +27,62 @@ class TlsServer(http.server.ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class Hooks:
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Passes requests on to `owner.handle(self)`, which calls `reply`."""
+
+    protocol_version = "HTTP/1.1"
+    owner: "Serving"
+
+    def log_message(self, format, *args):
+        pass
+
+    def body(self):
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def reply(self, status, body=b"", headers=None):
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        try:
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+        except OSError:
+            self.close_connection = True  # the client did not wait
+
+    def respond(self):
+        self.owner.handle(self)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = respond
+
+
+class Serving:
+    """`with Serving(certificates) as serving:` serves at `serving.port`; subclasses have `handle`."""
+
+    def __init__(self, certificates):
+        self.certificates = certificates
+
+    def __enter__(self):
+        self.http = TlsServer(self.certificates, type("OwnHandler", (Handler,), {"owner": self}))
+        self.port = self.http.server_address[1]
+        return self
+
+    def __exit__(self, *_):
+        self.http.shutdown()
+        self.http.server_close()
+
+    def handle(self, request):
+        raise NotImplementedError
+
+
+class Hooks(Serving):
     """`with Hooks(server) as hooks:` serves on 127.0.0.1 with the serving certificate of `server`.
 
     `hooks.on(path, respond)` registers a function. It takes the request of a review and returns its response, without the uid, or
@@ -38,68 +93,34 @@ class Hooks:
     """
 
     def __init__(self, server):
-        self.certificates = server.dir
+        super().__init__(server.dir)
         self.bundle = base64.b64encode((server.dir / "ca.crt").read_bytes()).decode()
         self.responders, self.received, self.receive, self.headers, self.query = {}, [], None, None, ""
-
-    def __enter__(self):
-        hooks = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, format, *args):
-                pass
-
-            def do_POST(self):
-                if hooks.headers:
-                    hooks.headers(dict(self.headers))
-                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                path, _, hooks.query = self.path.partition("?")
-                if hooks.receive:
-                    hooks.receive(review)
-                    self.send_response(200)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                    return
-                hooks.received.append((path, review.get("request", review.get("spec"))))
-                status, body = hooks.respond(path, review)
-                if body is None:
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                try:
-                    self.wfile.write(body)
-                except OSError:
-                    self.close_connection = True  # the client did not wait
-
-        self.http = TlsServer(self.certificates, Handler)
-        self.port = self.http.server_address[1]
-        return self
-
-    def __exit__(self, *_):
-        self.http.shutdown()
-        self.http.server_close()
 
     def on(self, path, respond):
         self.responders[path] = respond
         return {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle}
 
-    def respond(self, path, review):
+    def handle(self, request):
+        if self.headers:
+            self.headers(dict(request.headers))
+        review = json.loads(request.body())
+        path, _, self.query = request.path.partition("?")
+        if self.receive:
+            self.receive(review)
+            return request.reply(200)
+        asked = review.get("request", review.get("spec"))
+        self.received.append((path, asked))
         if path not in self.responders:
-            return 404, b"no such hook"
-        result = self.responders[path](review.get("request", review.get("spec")))
-        if result is None or isinstance(result, bytes):
-            return 200, result
-        response = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
-        if "request" in review:
-            response["response"] = {"uid": review["request"]["uid"], **result}
+            return request.reply(404, b"no such hook")
+        result = self.responders[path](asked)
+        if result is None:
+            request.close_connection = True
+        elif isinstance(result, bytes):
+            request.reply(200, result)
         else:
-            response["status"] = result
-        return 200, json.dumps(response).encode()
+            content = {"response": {"uid": asked["uid"], **result}} if "request" in review else {"status": result}
+            request.reply(200, json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], **content}).encode())
 
     def requests(self, path):
         """The requests that a path has received."""

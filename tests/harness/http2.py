@@ -1,8 +1,9 @@
 """A small HTTP/2 client (RFC 9113) that exposes frames, and reads from the connection only when `read` or `until` is called."""
 
 import socket
-import ssl
 import struct
+
+from pintle import insecure
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
@@ -25,8 +26,7 @@ class Http2:
     """One connection."""
 
     def __init__(self, host, port, window=None):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context = insecure()
         context.set_alpn_protocols(["h2"])
         self.socket = context.wrap_socket(socket.create_connection((host, port), timeout=60))
         assert self.socket.selected_alpn_protocol() == "h2"
@@ -40,14 +40,14 @@ class Http2:
     def frame(kind, flags, stream, payload):
         return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
-    def get(self, path, token=None, accept="application/json"):
+    def get(self, path, token=None):
         """Sends a request and returns the number of its stream."""
-        return self.begin("GET", path, token, accept, END_STREAM)
+        return self.begin("GET", path, token, END_STREAM)
 
-    def begin(self, method, path, token=None, accept="application/json", flags=0):
+    def begin(self, method, path, token=None, flags=0):
         """Sends the header of a request, whose body follows unless `flags` has END_STREAM. Returns the number of its stream."""
         stream, self.next = self.next, self.next + 2
-        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority), ("accept", accept)]
+        pairs = [(":method", method), (":scheme", "https"), (":path", path), (":authority", self.authority), ("accept", "application/json")]
         if token:
             pairs.append(("authorization", "Bearer " + token))
         self.socket.sendall(self.frame(HEADERS, flags | END_HEADERS, stream, fields(pairs)))

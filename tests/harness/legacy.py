@@ -1,7 +1,6 @@
 """CronTabs as v1beta1 CustomResourceDefinitions, and the flags and paths to use them."""
 
 BETA = "--runtime-config=apiextensions.k8s.io/v1beta1=true"
-V1 = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 V1BETA1 = "/apis/apiextensions.k8s.io/v1beta1/customresourcedefinitions"
 CRONTABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
 

@@ -290,7 +290,9 @@ mod tests {
             all
         };
         let condition = |text: &str| json!([{"expression": text}]);
-        let cases: [(&str, Value, &str); 8] = [
+        let cases: [(&str, Value, &str); 10] = [
+            ("subjectAccessReviewVersion", json!(""), "authorizers[0].subjectAccessReviewVersion: Required value"),
+            ("failurePolicy", json!(""), "authorizers[0].failurePolicy: Required value"),
             ("timeout", json!("0s"), "authorizers[0].timeout: Required value"),
             ("timeout", json!("31s"), "authorizers[0].timeout: Invalid value: \"31s\": must be > 0s and <= 30s"),
             ("authorizedTTL", json!("-1s"), "authorizers[0].authorizedTTL: Invalid value: \"-1s\": must be > 0s"),
@@ -320,6 +322,8 @@ mod tests {
             let all = at(&[(key, value)]);
             assert!(all.contains(wanted), "{all}");
         }
+        let nowhere = errors_of(&[webhook(&[("connectionInfo", json!({}))])]);
+        assert!(nowhere.contains("authorizers[0].connectionInfo.type: Required value"), "{nowhere}");
         let unreachable =
             "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"/k\": error loading file: not here";
         assert_eq!(errors_of(&[webhook(&[])]), unreachable);

@@ -105,12 +105,15 @@ fn start_succeeds_after_lost_content() {
 #[test]
 fn serving_certificate_covers_every_address() {
     let (_place, directory) = directory();
+    let mut authorities = std::collections::BTreeSet::new();
     for address in ["127.0.0.1", "::1", "127.0.0.2", "0.0.0.0", "10.0.0.7", "fd00::7"] {
         let made = directory.load_or_make(&names(address), MissingAuthority::Made).unwrap();
         let address: IpAddr = address.parse().unwrap();
         let facts = first(&made.serving.certificate).unwrap();
         assert!(facts.names.addresses.contains(&address) || address.is_unspecified(), "{address}");
+        authorities.insert(made.authority);
     }
+    assert_eq!(authorities.len(), 1, "new names need no new authority");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 use super::server::{Pair, Server};
@@ -23,9 +24,14 @@ fn foreign_certificate_authority() -> Pair {
 
 /// A client certificate of an administrator that is valid until `days` from now.
 fn administrator(by: &Pair, days: i64, usage: ExtendedKeyUsagePurpose) -> Pair {
+    named(by, days, usage, Some("root"))
+}
+
+fn named(by: &Pair, days: i64, usage: ExtendedKeyUsagePurpose, name: Option<&str>) -> Pair {
     let mut params = CertificateParams::new(vec![]).unwrap();
+    params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, "system:masters");
-    params.distinguished_name.push(DnType::CommonName, "root");
+    name.into_iter().for_each(|name| params.distinguished_name.push(DnType::CommonName, name));
     let now = rcgen::date_time_ymd(1970, 1, 1) + UNIX_EPOCH.elapsed().unwrap();
     let days_from_now = Duration::from_secs(days.unsigned_abs() * 24 * 3600);
     params.not_before = now - Duration::from_secs(30 * 24 * 3600);
@@ -55,5 +61,7 @@ fn only_certificates_of_the_certificate_authority_authenticate() {
         let (status, body) = server.get(MAPS, Some(refused), Some("token"));
         assert!(status == 403 && body.contains(r#"User \"ann\" cannot list"#), "{body}");
     }
+    let nameless = named(&ours, 1, ExtendedKeyUsagePurpose::ClientAuth, None);
+    assert!([401, 403].contains(&server.get(MAPS, Some(&nameless), None).0));
     assert_eq!(server.get("/version", None, None).0, 200);
 }

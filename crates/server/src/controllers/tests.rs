@@ -1,5 +1,7 @@
 //! The consequences of a write are carried out even if the request that made it is dropped, at any of its await points.
 
+mod namespaces;
+
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -41,14 +43,14 @@ async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Opti
 
 struct TestServer {
     context: Arc<Context>,
-    _api: test_server::TestServer,
+    api: test_server::TestServer,
 }
 
 impl TestServer {
     async fn new() -> TestServer {
         let api = test_server::TestServer::start().await;
         start(&api.context, &api.controllers, Duration::from_secs(300), Records::Kept, &api.stop.subscribe());
-        TestServer { context: api.context.clone(), _api: api }
+        TestServer { context: api.context.clone(), api }
     }
 
     async fn create(&self, (group, plural, path): (&str, &str, &str), object: Value, polls: usize) -> bool {

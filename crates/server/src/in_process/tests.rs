@@ -2,6 +2,7 @@
 
 mod legacy;
 mod mutations;
+mod restart;
 mod users;
 
 use access::authorization::{self, AuthorizationMode};

@@ -456,6 +456,9 @@ async fn a_workspace_takes_no_more_than_its_share_of_the_seats() {
         all_wait(&mut waiting, &maps("a"), &admin()).await;
         all_wait(&mut waiting, "/api/v1/namespaces", &admin()).await;
     }
+    let (_, metrics) = server.get("/metrics").await;
+    let executing = "\napiserver_flowcontrol_current_executing_requests{priority_level=\"workspaces\"";
+    assert!(metrics.contains(executing), "{metrics}");
     drop(waiting);
     let level = json!({"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": {
         "limitResponse": {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 1}}}}});

@@ -20,7 +20,7 @@ fn entry(change: impl FnOnce(&mut Value)) -> Value {
 #[test]
 fn errors_name_the_invalid_value() {
     type Case = (&'static [&'static str], Value, &'static str);
-    let cases: [Case; 14] = [
+    let cases: [Case; 15] = [
         (&["issuer", "url"], json!(""), "jwt[0].issuer.url: Required value: URL is required"),
         (
             &["issuer", "url"],
@@ -32,6 +32,7 @@ fn errors_name_the_invalid_value() {
             json!(["a", "b"]),
             "jwt[0].issuer.audienceMatchPolicy: Invalid value: \"\": audienceMatchPolicy must be MatchAny for multiple audiences",
         ),
+        (&["issuer", "audiences"], json!([]), "jwt[0].issuer.audiences: Required value"),
         (&["issuer", "audiences"], json!(["a", "a"]), "[jwt[0].issuer.audiences[1]: Duplicate value: \"a\""),
         (&["issuer", "boat"], json!(1), "strict decoding error: unknown field \"jwt[0].issuer.boat\""),
         (&["issuer", "jwks"], json!({"keys": []}), "jwt[0].issuer.jwks: Required value: there is no usable"),

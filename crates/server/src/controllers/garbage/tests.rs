@@ -227,3 +227,19 @@ async fn object_without_dependents_is_released_after_grace_period() {
         assert_eq!(server.listed(), "", "{policy}");
     }
 }
+
+#[tokio::test]
+async fn an_object_that_owns_itself_stays_until_it_is_deleted() {
+    for policy in ["Background", "Foreground", "Orphan"] {
+        let server = TestServer::new().await;
+        let own = server.create("own", &[]).await;
+        let owner =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "own", "uid": own, "blockOwnerDeletion": true});
+        server.live("", "configmaps", "n/own").patch(json!({"ownerReferences": [owner]})).await.unwrap();
+        server.collect(AFTER_GRACE).await;
+        assert_eq!(server.listed(), "own<own", "{policy}");
+        server.delete("own", policy).await;
+        server.collect(AFTER_GRACE).await;
+        assert_eq!(server.listed(), "", "{policy}");
+    }
+}

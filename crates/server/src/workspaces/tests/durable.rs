@@ -87,6 +87,10 @@ async fn durable_workspaces_are_there_after_a_crash() {
             tokio::task::yield_now().await;
         }
         assert_eq!(server.get("/clusters/gone/version").await.0, 404);
+        // another workspace of the same name begins anew
+        server.create("gone", json!({})).await;
+        assert_eq!((server.put("gone", "new").await, server.names("gone").await), (201, vec!["new".to_owned()]));
+        assert_eq!(server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/gone"), Value::Null).await.0, 200);
         assert_eq!(server.reported("f", "Failed").await, failed);
         // the branches of a, b, c, r, origin, unused and of-unused, and of the empty APIs of three releases
         assert_eq!(store.branches().len(), 10);

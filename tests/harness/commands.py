@@ -1,0 +1,21 @@
+"""Commands of Pintle that end by themselves."""
+
+import os
+import subprocess
+import tempfile
+
+
+def run(binary, *arguments, status=0, timeout=60, env=None, **options):
+    """Runs a command, which must exit with `status`. Returns its output. An error with status 1 is one line."""
+    command = [str(word) for word in (binary, *arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})}, **options)
+    assert done.returncode == status, done
+    assert status != 1 or len(done.stderr.splitlines()) == 1, done.stderr
+    return done.stdout + done.stderr
+
+
+def refused(launch, *flags, status=1, **options):
+    """Runs `pintle serve`, in memory and on a free port unless flags say otherwise, which must not start. Returns the error."""
+    with tempfile.TemporaryDirectory(prefix="pintle-test-") as directory:
+        places = {"PINTLE_STORAGE": "memory", "PINTLE_SECURE_PORT": "0", "PINTLE_DATA_DIR": f"{directory}/data"}
+        return run(launch.binary, "serve", *flags, status=status, env={**places, **options.pop("env", {})}, **options)
