@@ -25,7 +25,7 @@ PRINTED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.M | re.S)
 VARYING = [
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
     (re.compile(r"\b\d+ ms\b"), "N ms"),
-    (re.compile(r"(?<= )\d+[smh]$", re.M), "AGE"),
+    (re.compile(r"(?<= )((\d+[smh])+|<invalid>)$", re.M), "AGE"),
     (re.compile(r" +$", re.M), ""),
     (re.compile(r"  +"), "  "),
 ]
@@ -43,17 +43,20 @@ class Command:
 
 def commands(page):
     """The commands of a page, in order."""
-    found = []
-    for serves, block in BLOCK.findall(page.read_text()):
-        continued = within = False
-        for line in block.splitlines():
-            if continued or within:
-                found[-1].text += "\n" + line
-            elif line.startswith("$ "):
-                found.append(Command(line[2:], serves=bool(serves)))
-            else:
-                found[-1].output.append(line)
-            continued, within = line.endswith("\\"), ("<<EOF" in line or within) and line != "EOF"
+    return [command for serves, block in BLOCK.findall(page.read_text()) for command in commands_of(block, bool(serves))]
+
+
+def commands_of(block, serves=False):
+    """The commands of a block; lines before the first one are comments."""
+    found, continued, within = [], False, False
+    for line in block.splitlines():
+        if continued or within:
+            found[-1].text += "\n" + line
+        elif line.startswith("$ "):
+            found.append(Command(line[2:], serves=serves))
+        elif found:
+            found[-1].output.append(line)
+        continued, within = line.endswith("\\"), ("<<EOF" in line or within) and line != "EOF"
     return found
 
 
