@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 
-from documentation import Shell, commands_of, comparable
+from documentation import Shell, cases
 from programs import go_build
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -157,19 +157,17 @@ def has(text, *parts):
 
 
 def console(name):
-    """The cases of a file in `cases`, by their headings: commands and their output. `...` stands for any text, and `[1]` for a status."""
-    _, *parts = re.split(r"^## (\w+)\n", (HERE / "cases" / f"{name}.txt").read_text(), flags=re.M)
-    return {heading: commands_of(text) for heading, text in zip(parts[::2], parts[1::2])}
+    """The cases of a file in `cases`."""
+    return cases(HERE / "cases" / f"{name}.txt")
 
 
 def check_console(pintle, kubectl, server, namespace, commands, manifests=MANIFESTS, without="(?!)"):
     """Runs the commands of a case in a namespace, and compares what they print. Lines that match `without` do not count."""
+
+    def shown(output):
+        return "\n".join(line for line in output.replace(namespace, "NAMESPACE").splitlines() if not re.match(without, line))
+
     with Shell(pintle, kubectl) as shell:
         shell.execute(f"cp {manifests}/*.yaml . && cp {server.kubeconfig} kubeconfig && . {HERE}/functions.sh")
         shell.execute(f"export KUBECONFIG=$PWD/kubeconfig NAMESPACE={namespace}; kubectl config set-context --current --namespace={namespace}")
-        for command in commands:
-            output, status = shell.run(command)
-            lines = [line for line in output.replace(namespace, "NAMESPACE").splitlines() if not re.match(without, line)]
-            got = comparable("\n".join([*lines, *([f"[{status}]"] if status else [])]))
-            want = comparable("\n".join(command.output))
-            assert re.fullmatch(re.escape(want).replace(r"\.\.\.", "(?s:.*)"), got), f"$ {command.text}\n{got}\nexpected:\n{want}"
+        shell.check(commands, shown)
