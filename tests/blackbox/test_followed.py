@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 
+from documentation import Shell, command_cases
 from pintle import TOKEN, eventually, insecure
 from programs import ROOT
 
@@ -14,6 +15,7 @@ pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
 CONFIG = "/api/v1/namespaces/default/configmaps"
 CRONTABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
+CASES = command_cases("followed")
 
 
 def config(name, namespace="default", **data):
@@ -136,23 +138,7 @@ def test_run_follows_on_top_of_a_source(launch, kubectl_binary, place, tmp_path)
     assert found == {"a": {"k": "1", "more": "kept"}, "b": {}, "only": {}}, done
 
 
-def test_run_needs_all_files(launch, place):
-    """A command on half of a directory would show what the whole one does not do."""
-    (place / "crontab.yaml").write_text((ROOT / "examples" / "my-crontab.yaml").read_text().replace("image:", "imaeg:"))
-    done = subprocess.run([launch.binary, "run", "-f", str(place), "--", "echo", "ran"], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "") and "^^^^^ CronTab my-new-cron-object" in done.stderr, done
-    assert done.stderr.endswith("pintle: 1 file of -f is not applied\n"), done
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (["-f", "-"], "stdin cannot be followed"),
-        (["-f", "/no/such/path"], "No such file"),
-        (["--status-dir", "x"], "--filename"),
-        (["-f", ".", "--status-dir", "statuses"], "--status-dir must not be in"),
-    ],
-)
-def test_flags_are_checked(launch, tmp_path, flags, why):
-    done = subprocess.run([launch.binary, "serve", "--storage", "memory", *flags], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert done.returncode != 0 and why in done.stderr, done
+@pytest.mark.parametrize("name", CASES)
+def test_commands(launch, name):
+    with Shell(launch.binary) as shell:
+        shell.check(CASES[name])

@@ -12,11 +12,13 @@ import tempfile
 import pytest
 
 import exports
+from documentation import Shell, command_cases
 from pintle import eventually
 
 pytestmark = pytest.mark.store
 
 CORE = "/api/v1/namespaces"
+CASES = command_cases("transfer")
 
 
 @pytest.fixture
@@ -90,26 +92,6 @@ def test_store_with_objects_is_imported_into_on_request(launch, directory):
     assert {path: after[path] for path in before if path != "configmaps/one/front"} == {
         path: item for path, item in before.items() if path != "configmaps/one/front"
     }
-
-
-def test_store_is_not_touched_by_bad_input(launch, directory):
-    (directory / "text").write_text("no export\n")
-    (directory / "empty").write_text("")
-    target = ("--data-dir", directory / "data")
-    cases = [
-        (("import", directory / "absent"), f"cannot read {directory / 'absent'}: "),
-        (("import", directory / "text"), f"{directory / 'text'}: the file does not begin as one of"),
-        (("import", directory / "empty"), f"{directory / 'empty'}: the file is empty"),
-        (("export", directory / "text"), f"{directory / 'text'}: the file exists already"),
-        (("export", directory / "new"), "there is no store"),
-    ]
-    for arguments, want in cases:
-        status, out, errors = run_pintle(launch, *arguments, *target)
-        assert status == 1 and want in errors and len(errors.splitlines()) == 1 and not out, (arguments, out, errors)
-    for flag in ("--selector=a=b=c", "--namespace=A", "--resource=Pods", "--conflict=perhaps"):
-        status, _, errors = run_pintle(launch, "import", directory / "text", *target, flag)
-        assert status == 2 and flag.split("=")[0] in errors, errors
-    assert sorted(path.name for path in directory.iterdir()) == ["empty", "text"]
 
 
 def large(directory, count):
@@ -206,3 +188,9 @@ def test_facts_as_json_and_short_names(launch, tmp_path):
         pintle("store", "backup", str(tmp_path / "backups" / "pintle-20261101T000000Z-7.backup"), *place)
         (listed,) = json.loads(pintle("store", "backups", "list", str(tmp_path / "backups"), "-o", "json"))
         assert listed["revision"] == 7, listed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_commands(launch, name):
+    with Shell(launch.binary) as shell:
+        shell.check(CASES[name])
