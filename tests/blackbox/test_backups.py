@@ -18,7 +18,7 @@ CASES = command_cases("backups")
 
 def pintle(launch, *arguments, status=0):
     """Runs a command, and returns its output, which must be one line if the command is expected to fail."""
-    done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = launch.run(*arguments)
     output = done.stdout + done.stderr
     assert done.returncode == status, output
     assert status == 0 or len(output.splitlines()) == 1, output

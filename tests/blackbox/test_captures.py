@@ -90,7 +90,7 @@ def test_snapshot_of_etcd(launch, tmp_path, kubectl_binary, etcd_binary):
     assert "/registry/secrets/default: it is encrypted (aescbc:v1:key1)" in notes, notes
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(file.read_bytes()[:20000])
-    done = subprocess.run([launch.binary, "run", "--from", damaged, "--", "true"], capture_output=True, text=True, timeout=30)
+    done = launch.run("run", "--from", damaged, "--", "true")
     assert done.returncode != 0 and "the database is damaged" in done.stderr, done
 
 
@@ -104,7 +104,7 @@ def test_running_cluster(launch, tmp_path, kubectl_binary):
         before = counts(server)
         notes = assert_served(launch, f"kubeconfig:{server.kubeconfig}", kubectl_binary, pod, widget)
         assert "skipped" not in notes, notes
-        done = subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such"], capture_output=True, text=True)
+        done = launch.run("capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such")
         assert done.returncode == 1 and "there is no context" in done.stderr, done
         subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}"], check=True, timeout=60)
         asked = {verb for verb, count in counts(server).items() if count != before.get(verb, 0)}

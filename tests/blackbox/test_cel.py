@@ -4,7 +4,6 @@ import copy
 import json
 import pathlib
 import re
-import subprocess
 import tempfile
 
 import pytest
@@ -43,8 +42,7 @@ def cost(launch, definition):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "crd.json")
         file.write_text(json.dumps(definition))
-        command = [launch.binary, "cel", "cost", "-f", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = launch.run("cel", "cost", "-f", str(file))
     return done.returncode, done.stdout + done.stderr
 
 

@@ -1,8 +1,8 @@
 """`pintle crd diff`: what a change of CustomResourceDefinitions breaks, and what cannot be compared."""
 
+import functools
 import json
 import re
-import subprocess
 
 import pytest
 
@@ -31,10 +31,10 @@ def test_a_server(launch, tmp_path):
         assert server.request("POST", "/apis/example.com/v1/namespaces/default/boats", boat)[0] == 201
         crd.write_text(boats)
         place = f"kubeconfig:{server.kubeconfig}"
-        command = [launch.binary, "crd", "diff", place, str(crd), "--objects", place, "-o", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        diff = functools.partial(launch.run, "crd", "diff", place, crd, "--objects", place, "-o", "json")
+        done = diff()
         assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", ""), done
         crd.write_text(boats.replace("type: integer", "type: integer, maximum: 4"))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = diff()
         changes = [(change["check"], change["path"]) for change in json.loads(done.stdout)]
         assert changes == [("bound-added", "spec.crew"), ("object-invalid", "Boat default/argo")], done

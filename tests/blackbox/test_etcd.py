@@ -500,8 +500,7 @@ class WaitingServer:
 def start_error(launch, etcd, *flags, env=None):
     """Starts a server that must fail, and returns its stderr."""
     directory = tempfile.mkdtemp(prefix="pintle-test-")
-    command = [launch.binary, "serve", "--etcd-servers", etcd.urls, "--data-dir", directory, "--secure-port", "0", *map(str, flags)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=env)
+    done = launch.run("serve", "--etcd-servers", etcd.urls, "--data-dir", directory, "--secure-port", "0", *map(str, flags), env=env)
     assert done.returncode != 0, done.stdout
     return done.stderr
 
@@ -635,7 +634,7 @@ def test_encrypted_connections(launch, tmp_path):
             server.ok("POST", MAPS, config_map("a"))
             assert server.ok("GET", MAPS)["items"]
         for flags, error in ((client[:2], ""), ((), "invalid peer certificate")):
-            done = subprocess.run([launch.binary, "export", "-", "--etcd-servers", etcd.urls, *flags], capture_output=True, text=True, timeout=30)
+            done = launch.run("export", "-", "--etcd-servers", etcd.urls, *flags)
             lines = done.stderr.splitlines()
             assert done.returncode == 1 and lines[-1].startswith(f"pintle: the store is unavailable: etcd at {etcd.urls}: ") and error in lines[-1], lines
 

@@ -1,7 +1,6 @@
 """`-f`: objects of files, which follow the files."""
 
 import json
-import subprocess
 import time
 import urllib.request
 
@@ -132,8 +131,7 @@ def test_statuses_are_written(launch, place, tmp_path):
 def test_run_follows_on_top_of_a_source(launch, kubectl_binary, place, tmp_path):
     source = tmp_path / "source.yaml"
     source.write_text(config("a", k="0", more="kept") + "---\n" + config("only"))
-    command = [launch.binary, "run", "--from", str(source), "-f", str(place / "a.yaml"), "--", kubectl_binary, "get", "cm", "-n", "default", "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = launch.run("run", "--from", str(source), "-f", str(place / "a.yaml"), "--", kubectl_binary, "get", "cm", "-n", "default", "-o", "json")
     found = {item["metadata"]["name"]: item.get("data", {}) for item in json.loads(done.stdout)["items"]}
     assert found == {"a": {"k": "1", "more": "kept"}, "b": {}, "only": {}}, done
 

@@ -55,8 +55,18 @@ def test_definitions_and_objects_of_a_server(launch, tmp_path, kubectl_binary):
         environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig)}
         for path in (ROOT / "examples" / "crontab.yaml", tmp_path / "crontab.yaml"):
             subprocess.run([kubectl_binary, "create", "-f", str(path)], env=environment, check=True, capture_output=True, timeout=60)
-        command = [launch.binary, "validate", "-", "--crds", "kubeconfig", "--old", f"kubeconfig:{server.kubeconfig}", "-o", "json"]
-        done = subprocess.run(command, input=manifest.replace("replicas: 3", "replicas: 30"), env=environment, capture_output=True, text=True, timeout=60)
+        done = launch.run(
+            "validate",
+            "-",
+            "--crds",
+            "kubeconfig",
+            "--old",
+            f"kubeconfig:{server.kubeconfig}",
+            "-o",
+            "json",
+            input=manifest.replace("replicas: 3", "replicas: 30"),
+            env=environment,
+        )
     report = json.loads(done.stdout)
     assert done.returncode == 1 and [finding["field"] for finding in report["findings"]] == ["spec.replicas"], done
 
@@ -85,6 +95,5 @@ def test_kubeconfig_that_skips_verification_or_names_the_server(tmp_path, launch
         ):
             kubeconfig = tmp_path / name
             kubeconfig.write_text(text.replace(authority, f"{indent}{line}\n"))
-            command = [launch.binary, "validate", str(tmp_path / "a.yaml"), "--crds", f"kubeconfig:{kubeconfig}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = launch.run("validate", str(tmp_path / "a.yaml"), "--crds", f"kubeconfig:{kubeconfig}")
             assert done.returncode == code, (name, done)

@@ -82,8 +82,7 @@ def bundle(tmp_path):
 
 def run(launch, kubectl_binary, *arguments, script, **options):
     environment = {**os.environ, "PATH": f"{os.path.dirname(kubectl_binary)}:{os.environ['PATH']}"}
-    command = [launch.binary, "run", *arguments, "--", "bash", "-ec", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, **options)
+    done = launch.run("run", *arguments, "--", "bash", "-ec", script, env=environment, **options)
     assert done.returncode == 0, done
     return done
 
@@ -174,8 +173,7 @@ def test_the_shell_names_the_source(launch, bundle):
 def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
     def create(name, *sources):
         options = [word for source in sources for word in ("--from", str(source))]
-        command = [launch.binary, "workspace", "create", name, *options, "--kubeconfig", server.kubeconfig]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return launch.run("workspace", "create", name, *options, "--kubeconfig", server.kubeconfig)
 
     def pod(workspace):
         object = server.ok("GET", f"/clusters/{workspace}/api/v1/namespaces/shop/pods/web-0")
@@ -237,7 +235,7 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
 def test_manifests_in_archives_are_validated(launch, tmp_path):
     path = tmp_path / "chart.tgz"
     path.write_bytes(archive({"a.yaml": item("v1", "ConfigMap", "UPPER", "shop")}))
-    done = subprocess.run([launch.binary, "validate", str(path)], capture_output=True, text=True, timeout=60)
+    done = launch.run("validate", str(path))
     assert done.returncode == 2 and "chart.tgz/must-gather.local/quay-io/a.yaml" in done.stdout, done
 
 

@@ -28,7 +28,7 @@ def directory():
 
 
 def run_pintle(launch, *arguments, **options):
-    done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+    done = launch.run(*arguments, timeout=120, **options)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -171,7 +171,7 @@ def test_facts_as_json_and_short_names(launch, tmp_path):
         place = ("--data-dir", str(server.dir))
 
         def pintle(*arguments, status=0):
-            done = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60)
+            done = launch.run(*arguments)
             assert done.returncode == status, done
             return done.stdout + done.stderr
 

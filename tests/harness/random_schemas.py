@@ -21,9 +21,8 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 NAMES = ["a", "b", "c", "d", "e-f", "g.h", "_i"]
 WORDS = ["", "a", "b", "ab", "abc", "x-y", "10", "ä", "a b", "true"]
-NUMBERS = [-1, 0, 1, 2, 3, 5, 10, 100]
 TABLES = tables("schemas")
-FORMATS, RULES, SPOILED = TABLES["formats"], TABLES["rules"], TABLES["spoiled"]
+FORMATS, OPTIONS, RULES, SPOILED = (TABLES[name] for name in ("formats", "options", "rules", "spoiled"))
 PATTERNS = ["^a", "b$", "^[a-z]*$", "^.{1,3}$", "a|b", "\\d+", "(?i)AB", "^\\p{L}+$"]
 
 
@@ -36,6 +35,13 @@ class Maker:
     def maybe(self, share):
         return self.chance.random() < share
 
+    def with_options(self, schema, kind):
+        """Adds some of the keywords that a type of schema may have."""
+        for key, (share, values) in OPTIONS.get(kind, {}).items():
+            if self.maybe(share):
+                schema[key] = copy.deepcopy(self.chance.choice(values))
+        return schema
+
     # schemas
 
     def schema(self, depth):
@@ -43,15 +49,22 @@ class Maker:
         if depth:
             kinds += ["object", "object", "object", "map", "list", "list", "set", "maplist", "maplist", "embedded"]
         kind = self.chance.choice(kinds)
-        schema = getattr(self, "of_" + kind)(depth)
-        if self.maybe(0.1):
-            schema["nullable"] = True
+        schema = self.with_options(self.of(kind, depth), "any")
         if kind not in ("free", "embedded") and self.maybe(0.25):
             schema["default"] = self.value(schema, 0)
             if schema["default"] is None and not schema.get("nullable"):
                 del schema["default"]
         if self.maybe(0.15) and kind in RULES:
             self.add_rules(schema, kind)
+        return schema
+
+    def of(self, kind, depth):
+        """A schema of a type, without a default."""
+        make = getattr(self, "of_" + kind, lambda _: {"type": kind})
+        schema = self.with_options(make(depth), kind)
+        for bound in ("minimum", "maximum"):
+            if bound in schema and schema.get("type") and self.maybe(0.3):
+                schema["exclusive" + bound.capitalize()] = self.chance.choice([True, False])
         return schema
 
     def of_string(self, _):
@@ -63,68 +76,21 @@ class Maker:
             schema["format"] = self.chance.choice(list(FORMATS))
         elif pick == 2:
             schema["pattern"] = self.chance.choice(PATTERNS)
-        if self.maybe(0.4):
-            schema["maxLength"] = self.chance.choice([0, 1, 2, 3, 10, 40])
-        if self.maybe(0.15):
-            schema["minLength"] = self.chance.choice([0, 1, 2])
         return schema
-
-    def of_number(self, _, kind="number"):
-        schema = {"type": kind}
-        if self.maybe(0.3):
-            schema["minimum"] = self.chance.choice(NUMBERS)
-            if self.maybe(0.3):
-                schema["exclusiveMinimum"] = self.chance.choice([True, False])
-        if self.maybe(0.3):
-            schema["maximum"] = self.chance.choice(NUMBERS)
-            if self.maybe(0.3):
-                schema["exclusiveMaximum"] = True
-        if self.maybe(0.15):
-            schema["multipleOf"] = self.chance.choice([1, 2, 3, 5])
-        if self.maybe(0.2):
-            schema["format"] = self.chance.choice(["int32", "int64"] if kind == "integer" else ["float", "double"])
-        if self.maybe(0.1):
-            schema["enum"] = [1, 2, 5]
-        return schema
-
-    def of_integer(self, depth):
-        return self.of_number(depth, "integer")
-
-    def of_boolean(self, _):
-        return {"type": "boolean"}
 
     def of_intstr(self, _):
-        schema = {"x-kubernetes-int-or-string": True}
-        if self.maybe(0.5):
-            schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-        if self.maybe(0.3):
-            schema["pattern"] = "^\\d+%?$"
-        if self.maybe(0.3):
-            schema["maximum"] = 10
-        return schema
+        return {"x-kubernetes-int-or-string": True}
 
     def of_free(self, _):
-        schema = {"x-kubernetes-preserve-unknown-fields": True}
-        if self.maybe(0.5):
-            schema["type"] = "object"
-        return schema
+        return {"x-kubernetes-preserve-unknown-fields": True}
 
     def of_object(self, depth):
         names = self.chance.sample(NAMES, self.chance.choice([1, 2, 2, 3, 4]))
         schema = {"type": "object", "properties": {name: self.schema(depth - 1) for name in names}}
         if self.maybe(0.3):
             schema["required"] = self.chance.sample(names, 1)
-        if self.maybe(0.1):
-            schema["x-kubernetes-map-type"] = self.chance.choice(["atomic", "granular"])
-        if self.maybe(0.1):
-            schema["x-kubernetes-preserve-unknown-fields"] = True
-        if self.maybe(0.08):
-            schema["maxProperties"] = self.chance.choice([1, 2, 3])
-        if self.maybe(0.05):
-            schema["minProperties"] = self.chance.choice([1, 2])
         if self.maybe(0.12):
-            alternatives = [{"required": [name]} for name in names]
-            schema[self.chance.choice(["oneOf", "anyOf", "allOf"])] = alternatives
+            schema[self.chance.choice(["oneOf", "anyOf", "allOf"])] = [{"required": [name]} for name in names]
         if self.maybe(0.06):
             schema["not"] = {"required": [self.chance.choice(names)]}
         if self.maybe(0.06):
@@ -135,56 +101,34 @@ class Maker:
         return schema
 
     def of_map(self, depth):
-        schema = {"type": "object", "additionalProperties": self.schema(depth - 1)}
-        if self.maybe(0.4):
-            schema["maxProperties"] = self.chance.choice([0, 1, 2, 5])
-        if self.maybe(0.1):
-            schema["x-kubernetes-map-type"] = "atomic"
-        return schema
+        return {"type": "object", "additionalProperties": self.schema(depth - 1)}
 
     def of_list(self, depth):
-        schema = {"type": "array", "items": self.schema(depth - 1)}
-        if self.maybe(0.5):
-            schema["maxItems"] = self.chance.choice([0, 1, 2, 5])
-        if self.maybe(0.1):
-            schema["minItems"] = 1
-        if self.maybe(0.2):
-            schema["x-kubernetes-list-type"] = "atomic"
-        return schema
+        return {"type": "array", "items": self.schema(depth - 1)}
 
     def of_set(self, depth):
-        items = self.chance.choice([self.of_string, self.of_integer, self.of_boolean, self.of_number])(depth)
+        items = self.of(self.chance.choice(["string", "integer", "boolean", "number"]), depth)
         if self.maybe(0.1):
-            items = {**self.of_object(1), "x-kubernetes-map-type": "atomic"}
-        schema = {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
-        if self.maybe(0.6):
-            schema["maxItems"] = self.chance.choice([1, 2, 5])
-        return schema
+            items = {**self.of("object", 1), "x-kubernetes-map-type": "atomic"}
+        return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
 
     def of_maplist(self, depth):
         names = self.chance.sample(NAMES, self.chance.choice([1, 1, 2]))
-        keys = {name: self.chance.choice([self.of_string, self.of_integer, self.of_boolean])(0) for name in names}
+        keys = {name: self.of(self.chance.choice(["string", "integer", "boolean"]), 0) for name in names}
         for schema in keys.values():
             if self.maybe(0.3):
                 schema["default"] = self.value(schema, 0)
-        more = self.of_object(max(depth, 1))
+        more = self.of("object", max(depth, 1))
         items = {**more, "properties": {**more["properties"], **keys}}
         needed = [name for name, schema in keys.items() if "default" not in schema]
         items["required"] = sorted({*items.get("required", []), *needed})
         if not items["required"]:
             del items["required"]
-        schema = {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": names}
-        if self.maybe(0.6):
-            schema["maxItems"] = self.chance.choice([1, 2, 5])
-        return schema
+        return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": names}
 
     def of_embedded(self, depth):
         schema = {"type": "object", "x-kubernetes-embedded-resource": True}
-        if self.maybe(0.6):
-            schema["x-kubernetes-preserve-unknown-fields"] = True
-        else:
-            schema["properties"] = {"spec": self.of_object(depth)}
-        return schema
+        return {**schema, "properties": {"spec": self.of("object", depth)}} if self.maybe(0.4) else schema
 
     # rules
 
@@ -195,13 +139,7 @@ class Maker:
             fields = sorted(schema.get("properties", {})) or ["a"]
             field, other = self.chance.choice(fields), self.chance.choice(fields)
             escaped = [name.replace(".", "__dot__").replace("-", "__dash__") for name in (field, other)]
-            rule = {"rule": text.replace("FIELD", escaped[0]).replace("OTHER", escaped[1])}
-            if self.maybe(0.4):
-                rule["message"] = self.chance.choice(["no", "it must not", "a\nb"])
-            if self.maybe(0.2):
-                rule["messageExpression"] = self.chance.choice(['"is " + string(self)', '"fixed"', "self", '"a" + "b"'])
-            if self.maybe(0.2):
-                rule["reason"] = self.chance.choice(["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"])
+            rule = self.with_options({"rule": text.replace("FIELD", escaped[0]).replace("OTHER", escaped[1])}, "rule")
             if self.maybe(0.15):
                 rule["fieldPath"] = self.chance.choice([f".{field}", f"['{field}']", ".zz"])
             if "oldSelf" in rule["rule"] and self.maybe(0.3):
@@ -306,7 +244,7 @@ class Definition:
         self.name = f"things.{self.group}"
 
     def root(self):
-        schema = {"type": "object", "properties": {"spec": self.maker.of_object(3), "status": self.maker.of_object(2)}}
+        schema = {"type": "object", "properties": {"spec": self.maker.of("object", 3), "status": self.maker.of("object", 2)}}
         if self.maker.maybe(0.2):
             schema["properties"]["metadata"] = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 2}}}
         if self.maker.maybe(0.15):
