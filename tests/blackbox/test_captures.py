@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 
+from definitions import definition
 from etcd import Etcd
 from hooks import TlsServer
 from metrics import metrics_of
@@ -18,19 +19,7 @@ from programs import helm
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
-WIDGETS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
-        ],
-    },
-}
+WIDGETS = definition("widgets", "Widget", group="example.com")
 CONTAINERS = [{"name": "app", "image": "app:1"}]
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -18,6 +18,7 @@ import pytest
 import encryption
 import registrations
 import transcripts
+from definitions import definition
 from etcd import NEWEST, OLDER, Etcd, Member, build, free_port, of_module
 from pintle import eventually
 from programs import openssl
@@ -74,19 +75,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 UNAVAILABLE = "Internal error occurred: the store is unavailable"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "boats.harbor.example.com"},
-    "spec": {
-        "group": "harbor.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "boats", "kind": "Boat"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
-        ],
-    },
-}
+DEFINITION = definition("boats", "Boat")
 
 
 def boat(name, **more):

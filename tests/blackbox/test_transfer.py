@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 import exports
+from definitions import definition
 from documentation import Shell, command_cases
 from pintle import eventually
 
@@ -151,19 +152,8 @@ def test_store_export_shows_a_line_on_a_terminal(launch, directory):
 
 def test_facts_as_json_and_short_names(launch, tmp_path):
     with launch(storage="embedded") as server:
-        server.ok(
-            "POST",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            {
-                "metadata": {"name": "boats.harbor.example.com"},
-                "spec": {
-                    "group": "harbor.example.com",
-                    "scope": "Namespaced",
-                    "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bo"]},
-                    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-                },
-            },
-        )
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        server.ok("POST", definitions, definition("boats", "Boat", {"type": "object"}, shortNames=["bo"]))
         server.ok(
             "POST", "/apis/harbor.example.com/v1/namespaces/default/boats", {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "one"}}
         )

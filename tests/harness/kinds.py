@@ -277,6 +277,13 @@ class Generator(Kind):
             if self.is_sampled(path, count):
                 yield path, inner, schema
 
+    def lacking(self):
+        """The fields that the full object does not have, with a value of each."""
+        count = 0
+        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
+            if path[0] not in ("metadata", "status") and self.is_sampled(path, count := count + 1):
+                yield path, synthetic(self.schemas, self.api_version, schema)
+
     def create(self, name, body):
         metadata = body.get("metadata")
         if "name" not in self.sample and isinstance(metadata, dict) and "name" in metadata:
@@ -291,11 +298,7 @@ class Generator(Kind):
                 self.create("type:" + name_of(path), changed(self.full, path, other))
             for other in odd_values(value, schema):
                 self.create("odd:" + name_of(path), changed(self.full, path, other))
-        count = 0
-        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
-            if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
-                continue
-            value = synthetic(self.schemas, self.api_version, schema)
+        for path, value in self.lacking():
             self.create("add:" + name_of(path), changed(self.full, path, value))
             if isinstance(value, dict) and value:
                 self.create("add-empty:" + name_of(path), changed(self.full, path, {}))
@@ -310,11 +313,7 @@ class Generator(Kind):
             self.update("update-drop:" + name_of(path), changed(self.full, path, DROP))
             for other in other_values(value):
                 self.update("update:" + name_of(path), changed(self.full, path, other))
-        count = 0
-        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
-            if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
-                continue
-            value = synthetic(self.schemas, self.api_version, schema)
+        for path, value in self.lacking():
             self.update("update-add:" + name_of(path), changed(self.full, path, value))
 
     def patches(self):
