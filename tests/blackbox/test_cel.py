@@ -11,7 +11,7 @@ from definitions import definition
 
 pytestmark = pytest.mark.cel
 
-SCHEMA = {
+SCHEMA: dict = {
     "type": "object",
     "properties": {"list": {"type": "array", "items": {"type": "string", "maxLength": 10}}},
     "x-kubernetes-validations": [{"rule": "self.list.all(x, self.list.exists(y, y == x))"}],
