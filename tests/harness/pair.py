@@ -95,7 +95,8 @@ def replaced(value, pattern):
         return {name: replaced(item, pattern) for name, item in value.items()}
     if isinstance(value, list):
         return [replaced(item, pattern) for item in value]
-    return pattern.sub(r"\1<generated>", value) if isinstance(value, str) else value
+    # a short prefix also occurs in uids
+    return pattern.sub(r"\1<generated>", UID.sub("<uid>", value)) if isinstance(value, str) else value
 
 
 def has_causes(value):

@@ -40,7 +40,6 @@ class Kubectl:
 
     def __init__(self, binary, server, namespace):
         self.binary, self.server, self.namespace = binary, server, namespace
-        self.manifests = MANIFESTS
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pintle-kubectl-"))
 
     def __enter__(self):
