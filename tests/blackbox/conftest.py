@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import subprocess
 
 import pytest
 
@@ -38,6 +39,12 @@ class Launch:
 
     def __call__(self, *flags, **options):
         return pintle.Pintle(self.binary, *flags, **options)
+
+    def run(self, *arguments, server=None, **options):
+        """Runs a command to its end, with the kubeconfig of a server if one is given. Returns the finished process."""
+        environment = {**os.environ, "KUBECONFIG": server.kubeconfig} if server else None
+        options: dict = {"capture_output": True, "text": True, "timeout": 60, "env": environment, **options}
+        return subprocess.run([self.binary, *map(str, arguments)], **options)
 
 
 @pytest.fixture(scope="session")

@@ -7,21 +7,18 @@ import subprocess
 
 import pytest
 
+from documentation import Shell, command_cases
 from pintle import eventually
 
 pytestmark = pytest.mark.store
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-@pytest.fixture
-def directory(tmp_path):
-    return tmp_path
+CASES = command_cases("backups")
 
 
 def pintle(launch, *arguments, status=0):
     """Runs a command, and returns its output, which must be one line if the command is expected to fail."""
-    done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = launch.run(*arguments)
     output = done.stdout + done.stderr
     assert done.returncode == status, output
     assert status == 0 or len(output.splitlines()) == 1, output
@@ -45,27 +42,27 @@ def token_of(server):
     return server.ok("POST", accounts + "/reader/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
 
 
-def test_a_restored_server_keeps_its_clients(launch, directory):
+def test_a_restored_server_keeps_its_clients(launch, tmp_path):
     """With only the backup, as on another machine, certificates and tokens remain valid, and a watch expires once (410)."""
     with launch(storage="embedded") as server:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}, "data": {"a": "1"}})
         token = token_of(server)
-        kubeconfig = directory / "admin.kubeconfig"
+        kubeconfig = tmp_path / "admin.kubeconfig"
         shutil.copy(server.kubeconfig, kubeconfig)
         alice = pintle(launch, "kubeconfig", "create", "alice", "--group", "system:masters", "--data-dir", server.dir)
-        (directory / "alice.kubeconfig").write_text(alice)
-        output = pintle(launch, "store", "backup", directory / "backup", "--data-dir", server.dir)
+        (tmp_path / "alice.kubeconfig").write_text(alice)
+        output = pintle(launch, "store", "backup", tmp_path / "backup", "--data-dir", server.dir)
         assert "the certificate authority and the key of ServiceAccount tokens" in output
         version = server.ok("POST", MAPS, {"metadata": {"name": "lost"}})["metadata"]["resourceVersion"]
         port = int(server.url.rsplit(":", 1)[1])
-    output = pintle(launch, "store", "restore", directory / "backup", "--data-dir", directory / "restored")
+    output = pintle(launch, "store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
     assert "ca.crt, ca.key, service-account.key" in output
-    restored = launch(storage="embedded", data_dir=directory / "restored")
+    restored = launch(storage="embedded", data_dir=tmp_path / "restored")
     restored.port = port
     with restored:
         assert restored.ok("GET", MAPS + "/kept")["data"] == {"a": "1"}
         assert restored.request("GET", MAPS + "/kept", token=token)[0] == 200
-        for file in (kubeconfig, directory / "alice.kubeconfig"):
+        for file in (kubeconfig, tmp_path / "alice.kubeconfig"):
             # the client verifies the new serving certificate with the old CA bundle
             output = pintle(launch, "storage", "migrate", "--all", "--dry-run", "--kubeconfig", file)
             assert "nothing has been changed" in output
@@ -76,44 +73,44 @@ def test_a_restored_server_keeps_its_clients(launch, directory):
         assert restored.request("GET", f"{MAPS}?watch=1&resourceVersion={current}&timeoutSeconds=1")[0] == 200
 
 
-def test_backups_pass_through_pipes(launch, directory):
+def test_backups_pass_through_pipes(launch, tmp_path):
     with launch(storage="embedded") as server:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}})
         backup = subprocess.run([launch.binary, "store", "backup", "-", "--data-dir", server.dir], capture_output=True, check=True)
-        pintle(launch, "store", "backup", directory / "file", "--data-dir", server.dir)
-    assert b"the backup holds " in backup.stderr and stat.S_IMODE(os.stat(directory / "file").st_mode) == 0o600
-    restore = [launch.binary, "store", "restore", "-", "--data-dir", directory / "restored"]
+        pintle(launch, "store", "backup", tmp_path / "file", "--data-dir", server.dir)
+    assert b"the backup holds " in backup.stderr and stat.S_IMODE(os.stat(tmp_path / "file").st_mode) == 0o600
+    restore = [launch.binary, "store", "restore", "-", "--data-dir", tmp_path / "restored"]
     for damaged in (b"", b"no backup", backup.stdout[:-1]):
         done = subprocess.run(restore, input=damaged, capture_output=True)
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1) and b"stdin" in done.stderr, done.stderr
-        assert not (directory / "restored").exists()
+        assert not (tmp_path / "restored").exists()
     subprocess.run(restore, input=backup.stdout, check=True)
-    with launch(storage="embedded", data_dir=directory / "restored") as server:
+    with launch(storage="embedded", data_dir=tmp_path / "restored") as server:
         server.ok("GET", MAPS + "/kept")
 
 
 @pytest.mark.parametrize("storage", ["embedded", "memory"])
-def test_a_running_server_makes_a_backup(launch, directory, storage):
+def test_a_running_server_makes_a_backup(launch, tmp_path, storage):
     """From its memory and without its keys, for its administrators only."""
     with launch("--workspaces", storage=storage) as server:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}, "data": {"a": "x" * 500_000}})
         server.ok("POST", "/clusters/a", {"ephemeral": storage == "memory"})
-        output = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, directory / "backup")
-        assert "without keys" in output and stat.S_IMODE((directory / "backup").stat().st_mode) == 0o600
-        refused = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, directory / "backup", status=1)
+        output = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, tmp_path / "backup")
+        assert "without keys" in output and stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
+        refused = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, tmp_path / "backup", status=1)
         assert "the file exists already" in refused
         token = token_of(server)
         assert server.request("POST", "/storage/backup", token=token)[0] == 403
         assert server.request("POST", "/clusters/a/storage/backup")[0] == 404
         assert server.request("GET", "/storage/backup")[0] == 404
-    pintle(launch, "store", "restore", directory / "backup", "--data-dir", directory / "restored")
-    assert not (directory / "restored" / "ca.key").exists()
-    with launch(storage="embedded", data_dir=directory / "restored") as server:
+    pintle(launch, "store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
+    assert not (tmp_path / "restored" / "ca.key").exists()
+    with launch(storage="embedded", data_dir=tmp_path / "restored") as server:
         server.ok("GET", MAPS + "/kept")
 
 
-def test_servers_make_backups_on_a_schedule(launch, directory):
-    target = directory / "backups"
+def test_servers_make_backups_on_a_schedule(launch, tmp_path):
+    target = tmp_path / "backups"
     flags = ["--backup-schedule", "@every 1s", "--backup-target", str(target), "--backup-retention", "2"]
 
     def backups():
@@ -131,31 +128,21 @@ def test_servers_make_backups_on_a_schedule(launch, directory):
     assert listed[0].split() == ["TIME", "REVISION", "BYTES", "NAME"] and newest in listed[-1], listed
     pintle(launch, "store", "backups", "prune", target, "--keep", "1")
     assert sorted(path.name for path in target.iterdir()) == ["notes.txt", newest]
-    pintle(launch, "store", "restore", target / newest, "--data-dir", directory / "restored")
-    with launch(storage="embedded", data_dir=directory / "restored") as server:
+    pintle(launch, "store", "restore", target / newest, "--data-dir", tmp_path / "restored")
+    with launch(storage="embedded", data_dir=tmp_path / "restored") as server:
         server.ok("GET", MAPS + "/kept")
 
 
-def test_failed_backups_are_reported(launch, directory):
-    target = directory / "target"
+def test_failed_backups_are_reported(launch, tmp_path):
+    target = tmp_path / "target"
     with launch("--backup-schedule", "@every 1s", "--backup-target", str(target), storage="embedded") as server:
-        target.rename(directory / "moved")
+        target.rename(tmp_path / "moved")
         target.write_text("")
         eventually(lambda: "a backup failed" in server.stderr())
         server.ok("GET", MAPS)
 
 
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        (["--backup-schedule", "@often", "--backup-target", "x"], "unrecognized descriptor: @often"),
-        (["--backup-schedule", "@daily"], "--backup-target"),
-        (["--backup-schedule", "@daily", "--backup-target", "x", "--backup-retention", "0"], "--backup-retention"),
-        (["--backup-schedule", "@daily", "--backup-target", "x", "--storage", "memory"], "has nothing to back up"),
-        (["--backup-schedule", "@daily", "--backup-target", "/dev/null/x"], "--backup-target: cannot create /dev/null/x: Not a directory"),
-    ],
-)
-def test_invalid_flags_are_rejected(launch, directory, flags, message):
-    command = [launch.binary, "serve", "--data-dir", directory / "data", "--secure-port", "0", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=directory)
-    assert done.returncode != 0 and message in done.stderr, done.stderr
+@pytest.mark.parametrize("name", CASES)
+def test_commands(launch, name):
+    with Shell(launch.binary) as shell:
+        shell.check(CASES[name])

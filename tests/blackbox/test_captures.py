@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 
+from definitions import definition
 from etcd import Etcd
 from hooks import TlsServer
 from metrics import metrics_of
@@ -18,19 +19,7 @@ from programs import helm
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
-WIDGETS = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
-        ],
-    },
-}
+WIDGETS = definition("widgets", "Widget", group="example.com")
 CONTAINERS = [{"name": "app", "image": "app:1"}]
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -90,7 +79,7 @@ def test_snapshot_of_etcd(launch, tmp_path, kubectl_binary, etcd_binary):
     assert "/registry/secrets/default: it is encrypted (aescbc:v1:key1)" in notes, notes
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(file.read_bytes()[:20000])
-    done = subprocess.run([launch.binary, "run", "--from", damaged, "--", "true"], capture_output=True, text=True, timeout=30)
+    done = launch.run("run", "--from", damaged, "--", "true")
     assert done.returncode != 0 and "the database is damaged" in done.stderr, done
 
 
@@ -104,7 +93,7 @@ def test_running_cluster(launch, tmp_path, kubectl_binary):
         before = counts(server)
         notes = assert_served(launch, f"kubeconfig:{server.kubeconfig}", kubectl_binary, pod, widget)
         assert "skipped" not in notes, notes
-        done = subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such"], capture_output=True, text=True)
+        done = launch.run("capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such")
         assert done.returncode == 1 and "there is no context" in done.stderr, done
         subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}"], check=True, timeout=60)
         asked = {verb for verb, count in counts(server).items() if count != before.get(verb, 0)}

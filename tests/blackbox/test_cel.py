@@ -1,58 +1,35 @@
 """`pintle cel cost` and the server agree on a CRD, and the limits that the command suggests are sufficient."""
 
-import copy
 import json
 import pathlib
 import re
-import subprocess
 import tempfile
 
 import pytest
 
+from definitions import definition
+
 pytestmark = pytest.mark.cel
 
-RULE = "self.list.all(x, self.list.exists(y, y == x))"
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "fleets.harbor.example.com"},
-    "spec": {
-        "group": "harbor.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "fleets", "singular": "fleet", "kind": "Fleet"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {"list": {"type": "array", "items": {"type": "string", "maxLength": 10}}},
-                        "x-kubernetes-validations": [{"rule": RULE}],
-                    }
-                },
-            }
-        ],
-    },
+SCHEMA: dict = {
+    "type": "object",
+    "properties": {"list": {"type": "array", "items": {"type": "string", "maxLength": 10}}},
+    "x-kubernetes-validations": [{"rule": "self.list.all(x, self.list.exists(y, y == x))"}],
 }
+DEFINITION = definition("fleets", "Fleet", SCHEMA)
 
 
-def cost(launch, definition):
+def cost(launch, crd):
     """The exit status and the output of `pintle cel cost`."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "crd.json")
-        file.write_text(json.dumps(definition))
-        command = [launch.binary, "cel", "cost", "-f", str(file)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        file.write_text(json.dumps(crd))
+        done = launch.run("cel", "cost", "-f", str(file))
     return done.returncode, done.stdout + done.stderr
 
 
 def with_max_items(items):
-    definition: dict = copy.deepcopy(DEFINITION)
-    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    schema["properties"]["list"]["maxItems"] = items
-    return definition
+    return definition("fleets", "Fleet", {**SCHEMA, "properties": {"list": {**SCHEMA["properties"]["list"], "maxItems": items}}})
 
 
 def test_the_server_agrees_on_costs(launch):
@@ -61,7 +38,7 @@ def test_the_server_agrees_on_costs(launch):
     enough = int(re.search(r"add maxItems: (\d+) or less", output).group(1))
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All"
     with launch() as server:
-        for definition, accepted in [(DEFINITION, False), (with_max_items(enough + 1), False), (with_max_items(enough), True)]:
-            status, output = cost(launch, definition)
-            code, response, _ = server.request("POST", path, definition)
+        for crd, accepted in [(DEFINITION, False), (with_max_items(enough + 1), False), (with_max_items(enough), True)]:
+            status, output = cost(launch, crd)
+            code, response, _ = server.request("POST", path, crd)
             assert (status == 0) == accepted == (code == 201), (status, output, code, response)

@@ -1,6 +1,7 @@
 """The Clock of a workspace: the command line, tokens, certificates and kubectl."""
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
@@ -35,10 +36,8 @@ def server(launch):
 
 
 def command(launch, server):
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-
     def done(*arguments, fails=False):
-        result = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
+        result = launch.run(*arguments, server=server)
         assert (result.returncode != 0) == fails, result
         return result.stderr if fails else result.stdout
 
@@ -174,21 +173,13 @@ def test_advance_lets_events_and_workspaces_expire(launch, server):
 FAKETIME = list(Path("/usr").glob("lib*/**/faketime/libfaketimeMT.so.1"))
 
 
-def in_time(launch, server, *command):
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-    return subprocess.run([launch.binary, "clock", "exec", *command], env=env, capture_output=True, text=True, timeout=60)
-
-
 @pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
 def test_a_command_has_the_clock_of_its_workspace(launch):
     """And follows it while it runs."""
     script = "import datetime, sys\nfor line in sys.stdin: print(datetime.datetime.now(datetime.timezone.utc).isoformat()[:16], flush=True)"
     with launch("--testing") as server:
         env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-
-        def pintle(*arguments):
-            subprocess.run([launch.binary, "clock", *arguments], env=env, check=True, capture_output=True, timeout=60)
-
+        pintle = functools.partial(launch.run, "clock", server=server, check=True)
         pintle("stop", "--time", "2090-01-01T00:00:00Z")
         command = [launch.binary, "clock", "exec", "--", sys.executable, "-c", script]
         with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -205,7 +196,7 @@ def test_a_command_has_the_clock_of_its_workspace(launch):
             eventually(lambda: now().startswith(time.strftime("%Y-%m-%dT", time.gmtime())))
             process.stdin.close()
             assert process.wait(60) == 0
-        assert in_time(launch, server, "--", "sh", "-c", "exit 7").returncode == 7
+        assert launch.run("clock", "exec", "--", "sh", "-c", "exit 7", server=server).returncode == 7
 
 
 def test_commands_that_cannot_have_it_are_refused(launch, tmp_path):
@@ -217,5 +208,5 @@ def test_commands_that_cannot_have_it_are_refused(launch, tmp_path):
             (("--", str(go)), "is a Go program, which asks the kernel for the time"),
             (("--library", str(tmp_path / "none.so"), "--", "true"), "none.so does not exist"),
         ):
-            result = in_time(launch, server, *command)
+            result = launch.run("clock", "exec", *command, server=server)
             assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, result

@@ -268,7 +268,7 @@ def test_chart_installs(server, kubectl_binary, launch):
     config = server.ok("GET", "/api/v1/namespaces/default/configmaps/small")["data"]["config.yaml"]
     file = server.dir / "chart.yaml"
     file.write_text(config)
-    done = subprocess.run([launch.binary, "config", "view", "--config", file], capture_output=True, text=True, timeout=30)
+    done = launch.run("config", "view", "--config", file)
     assert done.returncode == 0 and "event-ttl: 2h # file" in done.stdout and "- small.default.svc" in done.stdout, done
 
 

@@ -18,6 +18,7 @@ import pytest
 import encryption
 import registrations
 import transcripts
+from definitions import definition
 from etcd import NEWEST, OLDER, Etcd, Member, build, free_port, of_module
 from pintle import eventually
 from programs import openssl
@@ -74,19 +75,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 UNAVAILABLE = "Internal error occurred: the store is unavailable"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "boats.harbor.example.com"},
-    "spec": {
-        "group": "harbor.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "boats", "kind": "Boat"},
-        "versions": [
-            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
-        ],
-    },
-}
+DEFINITION = definition("boats", "Boat")
 
 
 def boat(name, **more):
@@ -453,7 +442,8 @@ def test_waits_for_etcd(launch):
     assert (status, headers["retry-after"]) == (503, "1"), response
     with etcd:
         thread.join(30)
-        with server_stopped_after(server):
+        with contextlib.ExitStack() as stopping:
+            stopping.push(server)
             server.ok("POST", MAPS, config_map("a"))
             assert ready()[0] == 200
             member.stop(signal.SIGKILL)
@@ -496,22 +486,10 @@ class WaitingServer:
         self.errors.close()
 
 
-class server_stopped_after:
-    def __init__(self, server):
-        self.server = server
-
-    def __enter__(self):
-        return self.server
-
-    def __exit__(self, *_):
-        self.server.__exit__()
-
-
 def start_error(launch, etcd, *flags, env=None):
     """Starts a server that must fail, and returns its stderr."""
     directory = tempfile.mkdtemp(prefix="pintle-test-")
-    command = [launch.binary, "serve", "--etcd-servers", etcd.urls, "--data-dir", directory, "--secure-port", "0", *map(str, flags)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=env)
+    done = launch.run("serve", "--etcd-servers", etcd.urls, "--data-dir", directory, "--secure-port", "0", *map(str, flags), env=env)
     assert done.returncode != 0, done.stdout
     return done.stderr
 
@@ -628,88 +606,26 @@ def test_each_server_tracks_uses_of_tokens(launch):
                 eventually(lambda: server.ok("GET", path)["metadata"].get("labels", {}).get(label))
 
 
-def test_encrypted_connections(launch):
+def test_encrypted_connections(launch, tmp_path):
     """etcd authenticates its clients by certificates."""
-    with tempfile.TemporaryDirectory(prefix="pintle-test-") as name:
-        directory = pathlib.Path(name)
-
-        openssl(
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=authority",
-            "-keyout",
-            directory / "ca.key",
-            "-out",
-            directory / "ca.crt",
-        )
-        for name, extension in (("server", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth"), ("client", "extendedKeyUsage=clientAuth")):
-            (directory / "ext").write_text(extension)
-            openssl(
-                "req",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-nodes",
-                "-subj",
-                f"/CN={name}",
-                "-keyout",
-                directory / f"{name}.key",
-                "-out",
-                directory / f"{name}.csr",
-            )
-            openssl(
-                "x509",
-                "-req",
-                "-in",
-                directory / f"{name}.csr",
-                "-CA",
-                directory / "ca.crt",
-                "-CAkey",
-                directory / "ca.key",
-                "-CAcreateserial",
-                "-days",
-                "2",
-                "-extfile",
-                directory / "ext",
-                "-out",
-                directory / f"{name}.crt",
-            )
-        flags = (
-            "--unsafe-no-fsync",
-            "--cert-file",
-            directory / "server.crt",
-            "--key-file",
-            directory / "server.key",
-            "--client-cert-auth",
-            "--trusted-ca-file",
-            directory / "ca.crt",
-        )
-        with Etcd(scheme="https", flags=flags) as etcd:
-            with server_on(
-                launch,
-                etcd,
-                "--etcd-cafile",
-                str(directory / "ca.crt"),
-                "--etcd-certfile",
-                str(directory / "client.crt"),
-                "--etcd-keyfile",
-                str(directory / "client.key"),
-            ) as server:
-                server.ok("POST", MAPS, config_map("a"))
-                assert server.ok("GET", MAPS)["items"]
-            for flags, error in ((("--etcd-cafile", directory / "ca.crt"), ""), ((), "invalid peer certificate")):
-                done = subprocess.run([launch.binary, "export", "-", "--etcd-servers", etcd.urls, *map(str, flags)], capture_output=True, text=True, timeout=30)
-                lines = done.stderr.splitlines()
-                assert done.returncode == 1 and lines[-1].startswith(f"pintle: the store is unavailable: etcd at {etcd.urls}: ") and error in lines[-1], lines
+    authority, key = tmp_path / "ca", "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    openssl(*f"req -x509 {key} -days 2 -subj /CN=authority -keyout {authority}.key -out {authority}.crt".split())
+    for name, extension in (("server", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth"), ("client", "extendedKeyUsage=clientAuth")):
+        place = tmp_path / name
+        (tmp_path / "ext").write_text(extension)
+        openssl(*f"req {key} -subj /CN={name} -keyout {place}.key -out {place}.csr".split())
+        signer = f"-CA {authority}.crt -CAkey {authority}.key -CAcreateserial -days 2 -extfile {tmp_path}/ext"
+        openssl(*f"x509 -req -in {place}.csr -out {place}.crt {signer}".split())
+    flags = f"--unsafe-no-fsync --cert-file {tmp_path}/server.crt --key-file {tmp_path}/server.key --client-cert-auth --trusted-ca-file {authority}.crt".split()
+    client = f"--etcd-cafile {authority}.crt --etcd-certfile {tmp_path}/client.crt --etcd-keyfile {tmp_path}/client.key".split()
+    with Etcd(scheme="https", flags=flags) as etcd:
+        with server_on(launch, etcd, *client) as server:
+            server.ok("POST", MAPS, config_map("a"))
+            assert server.ok("GET", MAPS)["items"]
+        for flags, error in ((client[:2], ""), ((), "invalid peer certificate")):
+            done = launch.run("export", "-", "--etcd-servers", etcd.urls, *flags)
+            lines = done.stderr.splitlines()
+            assert done.returncode == 1 and lines[-1].startswith(f"pintle: the store is unavailable: etcd at {etcd.urls}: ") and error in lines[-1], lines
 
 
 def test_events_have_leases(launch):

@@ -1,12 +1,12 @@
 """`-f`: objects of files, which follow the files."""
 
 import json
-import subprocess
 import time
 import urllib.request
 
 import pytest
 
+from documentation import Shell, command_cases
 from pintle import TOKEN, eventually, insecure
 from programs import ROOT
 
@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
 CONFIG = "/api/v1/namespaces/default/configmaps"
 CRONTABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
+CASES = command_cases("followed")
 
 
 def config(name, namespace="default", **data):
@@ -130,29 +131,12 @@ def test_statuses_are_written(launch, place, tmp_path):
 def test_run_follows_on_top_of_a_source(launch, kubectl_binary, place, tmp_path):
     source = tmp_path / "source.yaml"
     source.write_text(config("a", k="0", more="kept") + "---\n" + config("only"))
-    command = [launch.binary, "run", "--from", str(source), "-f", str(place / "a.yaml"), "--", kubectl_binary, "get", "cm", "-n", "default", "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = launch.run("run", "--from", str(source), "-f", str(place / "a.yaml"), "--", kubectl_binary, "get", "cm", "-n", "default", "-o", "json")
     found = {item["metadata"]["name"]: item.get("data", {}) for item in json.loads(done.stdout)["items"]}
     assert found == {"a": {"k": "1", "more": "kept"}, "b": {}, "only": {}}, done
 
 
-def test_run_needs_all_files(launch, place):
-    """A command on half of a directory would show what the whole one does not do."""
-    (place / "crontab.yaml").write_text((ROOT / "examples" / "my-crontab.yaml").read_text().replace("image:", "imaeg:"))
-    done = subprocess.run([launch.binary, "run", "-f", str(place), "--", "echo", "ran"], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "") and "^^^^^ CronTab my-new-cron-object" in done.stderr, done
-    assert done.stderr.endswith("pintle: 1 file of -f is not applied\n"), done
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (["-f", "-"], "stdin cannot be followed"),
-        (["-f", "/no/such/path"], "No such file"),
-        (["--status-dir", "x"], "--filename"),
-        (["-f", ".", "--status-dir", "statuses"], "--status-dir must not be in"),
-    ],
-)
-def test_flags_are_checked(launch, tmp_path, flags, why):
-    done = subprocess.run([launch.binary, "serve", "--storage", "memory", *flags], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert done.returncode != 0 and why in done.stderr, done
+@pytest.mark.parametrize("name", CASES)
+def test_commands(launch, name):
+    with Shell(launch.binary) as shell:
+        shell.check(CASES[name])

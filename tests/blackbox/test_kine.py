@@ -13,6 +13,7 @@ import tempfile
 
 import pytest
 
+from definitions import definition
 from etcd import free_port
 from pintle import eventually
 from programs import ROOT, built, require
@@ -24,22 +25,7 @@ pytestmark = [pytest.mark.etcd, pytest.mark.timeout(1800)]
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
-DEFINITION = {
-    "metadata": {"name": "boats.harbor.example.com"},
-    "spec": {
-        "group": "harbor.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "boats", "kind": "Boat"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"sails": {"type": "integer", "maximum": 9}}}},
-            }
-        ],
-    },
-}
+DEFINITION = definition("boats", "Boat", {"type": "object", "properties": {"sails": {"type": "integer", "maximum": 9}}})
 
 
 def postgres_programs():

@@ -1,17 +1,17 @@
 """kubectl: the newest release, built from its Go module, and the one in PATH.
 
-Every case is a function in tests/kubectl that takes a `Kubectl`. It runs with a namespace and a home directory of its own. The
-server has the CustomResourceDefinitions of tests/kubectl/manifests/{boats,lighthouses}.yaml.
+Cases are commands with their output in tests/kubectl/cases, and functions in tests/kubectl that take a `Kubectl`. Each has a namespace
+and a home directory of its own. The server has the CustomResourceDefinitions of tests/kubectl/manifests/{boats,lighthouses}.yaml.
 """
 
 import pytest
 
-from kubectl import control, crontab, discovery, reads, writes
-from kubectl.client import MANIFESTS, Kubectl
+from kubectl import control
+from kubectl.client import MANIFESTS, Kubectl, check_console, console
 
 pytestmark = pytest.mark.kubectl
 
-CASES = [case for module in (discovery, reads, writes, control, crontab) for case in module.CASES]
+CONSOLE = [pytest.param(commands, id=f"{file}-{name}") for file in ("discovery", "reads", "writes", "crontab") for name, commands in console(file).items()]
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,17 @@ def shared_server(launch, each_kubectl):
         yield server
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_kubectl(case, shared_server, each_kubectl):
-    namespace = f"case-{CASES.index(case)}"
-    shared_server.ok("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+@pytest.fixture
+def namespace(shared_server):
+    return shared_server.ok("POST", "/api/v1/namespaces", {"metadata": {"generateName": "case-"}})["metadata"]["name"]
+
+
+@pytest.mark.parametrize("commands", CONSOLE)
+def test_console(commands, launch, shared_server, each_kubectl, namespace):
+    check_console(launch.binary, each_kubectl, shared_server, namespace, commands)
+
+
+@pytest.mark.parametrize("case", control.CASES, ids=lambda case: case.__name__)
+def test_kubectl(case, shared_server, each_kubectl, namespace):
     with Kubectl(each_kubectl, shared_server, namespace) as kubectl:
         case(kubectl)

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from kubectl import crontab as tutorial
-from kubectl.client import MANIFESTS, Kubectl, has, same, table
+from kubectl.client import MANIFESTS, Kubectl, check_console, console, has, same, table
 from legacy import BETA, V1BETA1, crontab, definition
 
 pytestmark = pytest.mark.legacy
@@ -37,18 +36,10 @@ def test_kubectl_applies_v1beta1(launch, each_kubectl):
 
 
 def test_kubectl_tutorial(launch, each_kubectl):
-    """The tutorial on CustomResourceDefinitions with its manifests for releases before 1.16."""
-    cases = [
-        tutorial.tutorial_create_and_delete,
-        tutorial.tutorial_validation,
-        tutorial.tutorial_printer_columns,
-        tutorial.tutorial_subresources,
-        tutorial.tutorial_categories,
-        tutorial.tutorial_namespace_deletion,
-    ]
+    """The tutorial on CustomResourceDefinitions with its manifests for releases before 1.16, which kubectl warns of."""
+    cases = console("crontab")
     with launch(BETA) as server:
-        for number, case in enumerate(cases):
-            with Kubectl(each_kubectl, server, f"tutorial-{number}") as kubectl:
-                kubectl.manifests = MANIFESTS / "v1beta1"
-                server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": kubectl.namespace}})
-                case(kubectl)
+        for name in ("create_and_delete", "validation", "printer_columns", "subresources", "categories", "namespace_deletion"):
+            namespace = f"tutorial-{name.replace('_', '-')}"
+            server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            check_console(launch.binary, each_kubectl, server, namespace, cases[name], MANIFESTS / "v1beta1", "Warning: apiextensions.k8s.io/v1beta1 ")

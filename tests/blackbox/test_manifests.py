@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import subprocess
 
 import pytest
 
@@ -285,7 +284,7 @@ def test_mutating_policies(launch, tmp_path):
 
 def start(launch, *flags):
     """Starts a server that is to fail. Returns its status and its errors."""
-    run = subprocess.run([launch.binary, "serve", "--storage", "memory", "--secure-port", "0", *flags], capture_output=True, text=True, timeout=60)
+    run = launch.run("serve", "--storage", "memory", "--secure-port", "0", *flags)
     return run.returncode, run.stderr
 
 

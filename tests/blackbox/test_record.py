@@ -90,7 +90,7 @@ def runner(launch, server, tmp_path):
     env = {**os.environ, "KUBECONFIG": server.kubeconfig, "PATH": f"{kubectl.built().parent}:{os.environ['PATH']}"}
 
     def run(*arguments):
-        return subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=120, env=env)
+        return launch.run(*arguments, timeout=120, env=env)
 
     config = tmp_path / "a.kubeconfig"
     config.write_text(run("workspace", "kubeconfig", "a").stdout)
@@ -208,14 +208,11 @@ def test_replay_follows_the_kubeconfig(launch, server, tmp_path):
 def test_recorded_from_kube_apiserver(launch, name):
     """Transcripts of kube-apiserver are replayed as the harness does it."""
     with launch() as server:
-        env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-        file = ROOT / "tests/transcripts" / f"{name}.json"
-        result = subprocess.run([launch.binary, "replay", file], capture_output=True, text=True, timeout=170, env=env)
+        result = launch.run("replay", ROOT / "tests/transcripts" / f"{name}.json", timeout=170, server=server)
         assert result.returncode == 0, result.stdout
 
 
 def test_errors_are_one_line(launch, server, tmp_path):
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
     (tmp_path / "no.json").write_text("no")
     (tmp_path / "other.json").write_text("{}")
     for arguments, why in (
@@ -226,5 +223,5 @@ def test_errors_are_one_line(launch, server, tmp_path):
         (("record", "-o", tmp_path / "x.json", "--workspace", "none", "--", "true"), 'workspaces.workspaces.pintle.dev "none" not found'),
         (("record", "-o", tmp_path / "x.json", "--", "no-such-program"), "cannot run no-such-program"),
     ):
-        result = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
+        result = launch.run(*arguments, server=server)
         assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, (arguments, result)

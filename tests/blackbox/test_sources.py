@@ -9,6 +9,7 @@ import tarfile
 
 import pytest
 
+from documentation import Shell, command_cases
 from pintle import eventually
 from programs import ROOT
 
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
 WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 MOMENT = "2024-05-01T10:10:00Z"
+CASES = command_cases("sources")
 
 
 def item(version, kind, name, namespace=None, revision=1, created="2024-05-01T10:00:00Z", **fields):
@@ -80,8 +82,7 @@ def bundle(tmp_path):
 
 def run(launch, kubectl_binary, *arguments, script, **options):
     environment = {**os.environ, "PATH": f"{os.path.dirname(kubectl_binary)}:{os.environ['PATH']}"}
-    command = [launch.binary, "run", *arguments, "--", "bash", "-ec", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, **options)
+    done = launch.run("run", *arguments, "--", "bash", "-ec", script, env=environment, **options)
     assert done.returncode == 0, done
     return done
 
@@ -120,27 +121,6 @@ kubectl get configmap -n shop new -o jsonpath='{.metadata.creationTimestamp}'
     names = [line.split()[0] for line in out.split("NAME", 3)[-1].splitlines() if "Active" in line]
     assert names == ["shop"], out
     assert bundle.read_bytes() == before
-
-
-def test_a_report_names_what_would_be_refused(launch, tmp_path):
-    bad = [item("v1", "ConfigMap", f"Upper-{number}", "shop", data={"a": "b"}) for number in range(3)]
-    crd = json.loads(json.dumps(item("apiextensions.k8s.io/v1", "CustomResourceDefinition", "boats.example.com")))
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"length": {"type": "integer", "maximum": 9}}}}}
-    names = {"plural": "boats", "kind": "Boat", "singular": "boat", "listKind": "BoatList"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    crd["spec"] = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    boat = item("example.com/v1", "Boat", "long", "shop", spec={"length": 10})
-    free = item("free.example.com/v1", "Free", "f", "shop", spec={"x": 1})
-    source = tmp_path / "source.json"
-    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*bad, crd, boat, free, POD]}))
-    done = subprocess.run([launch.binary, "run", "--from", str(source), "--report", "--", "true"], capture_output=True, text=True, timeout=60)
-    first, *lines = done.stderr.splitlines()
-    assert first == "7 objects of 5 kinds from source.json; 4 invalid, 1 kind without a definition", done
-    boats, length, configs, upper, last = lines
-    assert (boats, configs) == ("Boat: 1 invalid", "ConfigMap: 3 invalid"), lines
-    assert length.startswith("  shop/long: spec.length: Invalid value: 10: "), lines
-    assert upper.startswith("  shop/Upper-0 and 2 more: ") and "metadata.name: Invalid value" in upper, lines
-    assert last.startswith("changes are kept"), lines
 
 
 @pytest.mark.parametrize(
@@ -193,8 +173,7 @@ def test_the_shell_names_the_source(launch, bundle):
 def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
     def create(name, *sources):
         options = [word for source in sources for word in ("--from", str(source))]
-        command = [launch.binary, "workspace", "create", name, *options, "--kubeconfig", server.kubeconfig]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return launch.run("workspace", "create", name, *options, "--kubeconfig", server.kubeconfig)
 
     def pod(workspace):
         object = server.ok("GET", f"/clusters/{workspace}/api/v1/namespaces/shop/pods/web-0")
@@ -253,16 +232,14 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
         assert server.request("GET", f"{WORKSPACES}/other-source")[0] == 404
 
 
-def test_failures_are_one_line(launch, tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "text").write_text("a: 1\n")
-    for source, why in (("empty", "no objects are found"), ("text", "no objects are found"), ("none", "cannot read")):
-        done = subprocess.run([launch.binary, "run", "--from", str(tmp_path / source), "--", "true"], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 2 and why in done.stderr, done
-
-
 def test_manifests_in_archives_are_validated(launch, tmp_path):
     path = tmp_path / "chart.tgz"
     path.write_bytes(archive({"a.yaml": item("v1", "ConfigMap", "UPPER", "shop")}))
-    done = subprocess.run([launch.binary, "validate", str(path)], capture_output=True, text=True, timeout=60)
+    done = launch.run("validate", str(path))
     assert done.returncode == 2 and "chart.tgz/must-gather.local/quay-io/a.yaml" in done.stdout, done
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_commands(launch, name):
+    with Shell(launch.binary) as shell:
+        shell.check(CASES[name])

@@ -31,7 +31,7 @@ def config_map(name):
 
 
 def run_pintle(launch, *arguments):
-    done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=30)
+    done = launch.run(*arguments)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -97,6 +97,16 @@ def names(sweep, data, where):
         return found
 
 
+def copied(original, data):
+    """A function that replaces a directory by a copy of another one."""
+
+    def prepare():
+        remove(data)
+        shutil.copytree(original, data)
+
+    return prepare
+
+
 def filled(sweep, data, count=3):
     with sweep.launch(storage="embedded", data_dir=data) as server:
         for number in range(count):
@@ -113,14 +123,10 @@ def test_start(sweep):
     original, data = sweep.directory / "original", sweep.directory / "data"
     want = filled(sweep, original)
 
-    def prepare():
-        remove(data)
-        shutil.copytree(original, data)
-
     def check(where):
         assert names(sweep, data, where) == want, where
 
-    sweep.each(lambda: sweep.serve(data), check, prepare)
+    sweep.each(lambda: sweep.serve(data), check, copied(original, data))
 
 
 def test_restore(sweep):
@@ -185,10 +191,6 @@ def test_rotation_of_the_authority(sweep):
     filled(sweep, original)
     rotate = ["certificates", "rotate-ca", "--data-dir", data]
 
-    def prepare():
-        remove(data)
-        shutil.copytree(original, data)
-
     def check(where):
         status, output = sweep.run(*rotate)
         assert status == 0 or "the last rotation is not finished" in output, (where, output)
@@ -200,7 +202,7 @@ def test_rotation_of_the_authority(sweep):
         status, output = sweep.run(*rotate, "--finish")
         assert status == 0, (where, output)
 
-    sweep.each(lambda: sweep.run(*rotate), check, prepare)
+    sweep.each(lambda: sweep.run(*rotate), check, copied(original, data))
 
 
 CHANGES = [
@@ -298,10 +300,6 @@ def test_rewriting_of_the_storage(sweep):
                 server.ok("POST", api + SECRETS, secret(f"secret-{number}"))
         server.ok("POST", "/clusters/fork", {"from": {"workspace": "a"}})
 
-    def prepare():
-        remove(data)
-        shutil.copytree(original, data)
-
     def task():
         server, status, output = serve(data, both, sweep.disk.environment), None, ""
         try:
@@ -324,4 +322,4 @@ def test_rewriting_of_the_storage(sweep):
                 found = {item["metadata"]["name"]: item["data"] for item in server.ok("GET", api + SECRETS)["items"]}
                 assert found == {f"secret-{number}": {"k": ENCODED.decode()} for number in range(3)}, (where, api)
 
-    sweep.each(task, check, prepare)
+    sweep.each(task, check, copied(original, data))

@@ -1,10 +1,12 @@
 """Faults, gates and waits: the flags, the command line, the wire, and a controller whose bugs only they show."""
 
 import base64
+import functools
 import http.client
 import json
 import os
 import re
+import string
 import subprocess
 import sys
 import time
@@ -60,7 +62,7 @@ def test_others_cannot_break_it(launch):
         (["--testing", "--bind-address", "0.0.0.0"], "--testing with --bind-address 0.0.0.0 lets other machines break this server"),
         (["--testing", "--etcd-servers", "http://127.0.0.1:1"], "--testing needs the embedded store"),
     ):
-        result = subprocess.run([launch.binary, "serve", "--storage", "memory", "--secure-port", "0", *flags], capture_output=True, text=True, timeout=30)
+        result = launch.run("serve", "--storage", "memory", "--secure-port", "0", *flags)
         assert result.returncode == 1 and why in result.stderr, result
     with launch("--testing", "--bind-address", "0.0.0.0", "--testing-on-any-address") as server:
         assert server.request("GET", "/apis/testing.pintle.dev")[0] == 200
@@ -133,10 +135,7 @@ def test_settle_follows_the_last_delivery(server):
 
 
 def test_command_line(launch, server):
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-
-    def run(*arguments):
-        return subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
+    run = functools.partial(launch.run, server=server)
 
     def done(*arguments):
         result = run(*arguments)
@@ -176,10 +175,7 @@ def test_command_line(launch, server):
 def test_a_test_waits_for_a_fault(launch, server):
     env = {**os.environ, "KUBECONFIG": server.kubeconfig}
     create(server, "Fault", "f", {"match": {"verbs": ["delete"]}, "effect": {"error": {"code": 500}}, "when": {"count": 2}})
-
-    def wait(*flags):
-        return subprocess.run([launch.binary, "fault", "wait", "f", *flags], capture_output=True, text=True, timeout=60, env=env)
-
+    wait = functools.partial(launch.run, "fault", "wait", "f", server=server)
     late = wait("--timeout", "10ms")
     assert (late.returncode, late.stderr) == (1, 'pintle: fault "f" is active and has hit 0 times\n')
     waiting = subprocess.Popen([launch.binary, "fault", "wait", "f", "--hits", "2"], stdout=subprocess.PIPE, text=True, env=env)
@@ -302,55 +298,6 @@ def test_report_names_the_roles_that_suffice(server):
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-def labels_everywhere(call, run):
-    """An informer on all namespaces, and writes in two of them."""
-    version = call("GET", "/api/v1/configmaps?resourceVersion=0")["metadata"]["resourceVersion"]
-    call("GET", f"/api/v1/configmaps?watch=true&timeoutSeconds=1&resourceVersion={version}")
-    for namespace in ("default", "kube-system"):
-        call("POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": run}})
-        call("PATCH", f"/api/v1/namespaces/{namespace}/configmaps/{run}", {"metadata": {"labels": {"run": run}}})
-
-
-def leads_and_copies(call, run):
-    """A Lease, Secrets in one namespace, and a watch of one kind of object without a list before."""
-    lease = call("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", {"metadata": {"name": run}})
-    call("PUT", f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{run}", lease)
-    call("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"generateName": "copy-"}})
-    call("DELETE", "/api/v1/namespaces/default/secrets")
-    call("GET", "/api/v1/namespaces?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
-    call("GET", "/api/v1/namespaces/default")
-
-
-def applies_and_grants(call, run):
-    """Applies that create, a status, a scale, and roles that grant more than the controller itself may do."""
-    labels = {"app": run}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": run}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
-    path = f"/apis/apps/v1/namespaces/default/deployments/{run}"
-    call("PATCH", f"{path}?fieldManager=m", deployment, "application/apply-patch+yaml")
-    call("PATCH", f"{path}/status", {"status": {"observedGeneration": 1}})
-    call("PATCH", f"{path}/scale", {"spec": {"replicas": 3}})
-    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]}]
-    call("POST", f"{RBAC}/clusterroles", {"metadata": {"name": run}, "rules": rules})
-    call("POST", f"{RBAC}/namespaces/default/roles", {"metadata": {"name": run}, "rules": rules})
-    for kind, place in (("ClusterRole", RBAC), ("Role", f"{RBAC}/namespaces/default")):
-        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": run}
-        subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]
-        call("POST", f"{place}/{kind.lower()}bindings", {"metadata": {"name": run}, "roleRef": ref, "subjects": subjects})
-
-
-def moves_pods(call, run):
-    """A scheduler and a drain: subresources that are created, and Events of the newer API."""
-    pods = "/api/v1/namespaces/default/pods"
-    call("POST", pods, {"metadata": {"name": run}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    call("POST", f"{pods}/{run}/binding", {"metadata": {"name": run}, "target": {"kind": "Node", "name": "n"}})
-    regarding = {"kind": "Pod", "namespace": "default", "name": run, "apiVersion": "v1"}
-    event = {"eventTime": "2026-01-02T03:04:05.000000Z", "reason": "Moved", "action": "Move", "type": "Normal", "regarding": regarding}
-    event |= {"metadata": {"generateName": "e-"}, "reportingController": "robo", "reportingInstance": "robo-0"}
-    call("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
-    call("POST", f"{pods}/{run}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": run}})
-
-
 def signs_and_reviews(call, run):
     """An authority: requests that it approves, tokens that it asks for, and reviews."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
@@ -371,25 +318,27 @@ def request_pem(name):
     return base64.b64encode(openssl("req", "-new", "-key", "/dev/stdin", "-subj", f"/CN={name}", input=key)).decode()
 
 
-def defines_and_finishes(call, _):
-    """An operator: a kind of its own, objects with a finalizer, their status, and their end."""
-    group, plural = "robo.example.com", "robots"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
-    names = {"plural": plural, "singular": "robot", "kind": "Robot"}
-    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    call("POST", definitions, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
-    robots = f"/apis/{group}/v1/namespaces/default/{plural}"
-    robot = {"apiVersion": f"{group}/v1", "kind": "Robot", "metadata": {"name": "r", "finalizers": ["example.com/robo"]}}
-    call("POST", robots, robot)
-    call("PATCH", f"{robots}/r/status", {"status": {"phase": "Ready"}})
-    call("DELETE", f"{robots}/r")
-    call("PATCH", f"{robots}/r", {"metadata": {"finalizers": None}})
-    call("DELETE", f"{definitions}/{plural}.{group}")
+def requests_of(lines):
+    """A controller that sends the requests of some lines of controllers.txt."""
+
+    def controller(call, run):
+        values = {"run": run}
+        for line in lines:
+            text, _, saved = string.Template(line).substitute(values).partition(" > ")
+            method, path, body = [*text.split(" ", 2), "null"][:3]
+            apply = "application/apply-patch+yaml" if method == "APPLY" else None
+            response = call("PATCH" if apply else method, path, json.loads(body), apply)
+            name, _, field = saved.partition("=")
+            for part in filter(None, field.split(".")):
+                response = response[part]
+            values[name] = response if isinstance(response, str) else json.dumps(response)
+
+    return controller
 
 
-CONTROLLERS = [labels_everywhere, leads_and_copies, applies_and_grants, moves_pods, signs_and_reviews, defines_and_finishes]
+_, *SCRIPTS = re.split(r"^## (\w+)\n", (ROOT / "tests" / "harness" / "controllers.txt").read_text(), flags=re.M)
+CONTROLLERS = [pytest.param(requests_of(re.findall("^[A-Z].*$", text, re.M)), id=name) for name, text in zip(SCRIPTS[::2], SCRIPTS[1::2])]
+CONTROLLERS.append(pytest.param(signs_and_reviews, id="signs_and_reviews"))
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
@@ -423,11 +372,7 @@ def test_a_controller_runs_with_nothing_but_its_roles(server, controller):
 
 
 def test_report_on_the_command_line(launch, server):
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-
-    def run(*arguments):
-        return subprocess.run([launch.binary, "report", *arguments], capture_output=True, text=True, timeout=60, env=env)
-
+    run = functools.partial(launch.run, "report", server=server)
     robo = as_agent("ro<bo")
     object_ = server.ok("POST", MAPS, {"metadata": {"name": "a"}}, headers=robo)
     for _ in range(2):
@@ -469,8 +414,7 @@ def test_report_on_the_command_line(launch, server):
 
 def test_report_needs_testing(launch):
     with launch() as server:
-        env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-        result = subprocess.run([launch.binary, "report"], capture_output=True, text=True, timeout=60, env=env)
+        result = launch.run("report", server=server)
         assert result.returncode == 1 and "start it with --testing" in result.stderr, result
 
 

@@ -12,11 +12,14 @@ import tempfile
 import pytest
 
 import exports
+from definitions import definition
+from documentation import Shell, command_cases
 from pintle import eventually
 
 pytestmark = pytest.mark.store
 
 CORE = "/api/v1/namespaces"
+CASES = command_cases("transfer")
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def directory():
 
 
 def run_pintle(launch, *arguments, **options):
-    done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+    done = launch.run(*arguments, timeout=120, **options)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -92,26 +95,6 @@ def test_store_with_objects_is_imported_into_on_request(launch, directory):
     }
 
 
-def test_store_is_not_touched_by_bad_input(launch, directory):
-    (directory / "text").write_text("no export\n")
-    (directory / "empty").write_text("")
-    target = ("--data-dir", directory / "data")
-    cases = [
-        (("import", directory / "absent"), f"cannot read {directory / 'absent'}: "),
-        (("import", directory / "text"), f"{directory / 'text'}: the file does not begin as one of"),
-        (("import", directory / "empty"), f"{directory / 'empty'}: the file is empty"),
-        (("export", directory / "text"), f"{directory / 'text'}: the file exists already"),
-        (("export", directory / "new"), "there is no store"),
-    ]
-    for arguments, want in cases:
-        status, out, errors = run_pintle(launch, *arguments, *target)
-        assert status == 1 and want in errors and len(errors.splitlines()) == 1 and not out, (arguments, out, errors)
-    for flag in ("--selector=a=b=c", "--namespace=A", "--resource=Pods", "--conflict=perhaps"):
-        status, _, errors = run_pintle(launch, "import", directory / "text", *target, flag)
-        assert status == 2 and flag.split("=")[0] in errors, errors
-    assert sorted(path.name for path in directory.iterdir()) == ["empty", "text"]
-
-
 def large(directory, count):
     """Writes an export with many objects, and returns its path."""
     path = directory / "large"
@@ -169,19 +152,8 @@ def test_store_export_shows_a_line_on_a_terminal(launch, directory):
 
 def test_facts_as_json_and_short_names(launch, tmp_path):
     with launch(storage="embedded") as server:
-        server.ok(
-            "POST",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            {
-                "metadata": {"name": "boats.harbor.example.com"},
-                "spec": {
-                    "group": "harbor.example.com",
-                    "scope": "Namespaced",
-                    "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bo"]},
-                    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-                },
-            },
-        )
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        server.ok("POST", definitions, definition("boats", "Boat", {"type": "object"}, shortNames=["bo"]))
         server.ok(
             "POST", "/apis/harbor.example.com/v1/namespaces/default/boats", {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "one"}}
         )
@@ -189,7 +161,7 @@ def test_facts_as_json_and_short_names(launch, tmp_path):
         place = ("--data-dir", str(server.dir))
 
         def pintle(*arguments, status=0):
-            done = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60)
+            done = launch.run(*arguments)
             assert done.returncode == status, done
             return done.stdout + done.stderr
 
@@ -206,3 +178,9 @@ def test_facts_as_json_and_short_names(launch, tmp_path):
         pintle("store", "backup", str(tmp_path / "backups" / "pintle-20261101T000000Z-7.backup"), *place)
         (listed,) = json.loads(pintle("store", "backups", "list", str(tmp_path / "backups"), "-o", "json"))
         assert listed["revision"] == 7, listed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_commands(launch, name):
+    with Shell(launch.binary) as shell:
+        shell.check(CASES[name])

@@ -10,7 +10,6 @@ when the request is repeated is transient. The others are shrunk and grouped by 
 accepted. Every pass starts new servers. kube-apiserver and etcd are built from tests/upstream and tests/etcd.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import contextlib
@@ -30,16 +29,14 @@ import mutate
 import shrink
 import transcripts
 from classes import KNOWN, Known, signature
+from comparison import HERE, WORKERS, arguments, request
 from pair import Pair
 from pintle import TOKEN, Pintle
 from steps import Server
 from upstream import Upstream
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = pathlib.Path(__file__).resolve().parent
 # when a request with a difference is repeated, in seconds after the first one
 REPEAT_AFTER = (0.3, 1.5, 4)
-WORKERS = 4
 # the number of steps between two lines of progress
 PROGRESS = 2000
 # Pintle runs without the controllers of kube-controller-manager, as kube-apiserver does
@@ -205,11 +202,6 @@ def is_failure(response):
     return isinstance(response, dict) and response.get("status", 0) >= 400
 
 
-def request(step):
-    parts = (step.get("method", ""), step.get("path", ""), json.dumps(step.get("headers", {})), step.get("text") or json.dumps(step.get("body")))
-    return " ".join(parts)[:4000]
-
-
 def sources(only):
     """The scenarios of all areas."""
     found = [json.loads(path.read_text()) for path in transcripts.scenarios() if path.stem not in EXCLUDED]
@@ -240,16 +232,17 @@ def one_pass(args, scenarios, report, seed, end):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True, help="the pintle to compare")
-    parser.add_argument("--minutes", type=float, default=1e6, help="the time after which no more requests are sent")
-    parser.add_argument("--passes", type=int, default=1, help="how often all scenarios are performed")
-    parser.add_argument("--variants", type=int, default=2, help="random mutations of each step")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first pass")
-    parser.add_argument("--only", default="", help="pattern of the names of scenarios")
-    parser.add_argument("--release", help="an earlier release to compare, such as 1.36: Pintle emulates it")
-    parser.add_argument("--report", type=pathlib.Path, help="file for all classes with their cases, JSON")
-    args = parser.parse_args()
+    args = arguments(
+        __doc__,
+        binary={"required": True, "help": "the pintle to compare"},
+        minutes={"type": float, "default": 1e6, "help": "the time after which no more requests are sent"},
+        passes={"type": int, "default": 1, "help": "how often all scenarios are performed"},
+        variants={"type": int, "default": 2, "help": "random mutations of each step"},
+        seed={"type": int, "default": 1, "help": "seed of the first pass"},
+        only={"default": "", "help": "pattern of the names of scenarios"},
+        release={"help": "an earlier release to compare, such as 1.36: Pintle emulates it"},
+        report={"type": pathlib.Path, "help": "file for all classes with their cases, JSON"},
+    ).parse_args()
     report, end = Report(Known(KNOWN), args.report), time.time() + 60 * args.minutes
     scenarios = sources(args.only)
     # the readers of watches end when their connections are closed

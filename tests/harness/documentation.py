@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMANDS = ROOT / "tests" / "commands"
 BLOCK = re.compile(r"^<!-- run(: serve)? -->\n+```console\n(.*?)^```$", re.M | re.S)
 FILE = re.compile(r"^<!-- file: (\S+) -->\n+```\w+\n(.*?)^```$", re.M | re.S)
 # blocks of commands, executed or not, and the program's commands in them
@@ -25,7 +26,7 @@ PRINTED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.M | re.S)
 VARYING = [
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
     (re.compile(r"\b\d+ ms\b"), "N ms"),
-    (re.compile(r"(?<= )\d+[smh]$", re.M), "AGE"),
+    (re.compile(r"(?<= )((\d+[smh])+|<invalid>)$", re.M), "AGE"),
     (re.compile(r" +$", re.M), ""),
     (re.compile(r"  +"), "  "),
 ]
@@ -43,18 +44,33 @@ class Command:
 
 def commands(page):
     """The commands of a page, in order."""
-    found = []
-    for serves, block in BLOCK.findall(page.read_text()):
-        continued = within = False
-        for line in block.splitlines():
-            if continued or within:
-                found[-1].text += "\n" + line
-            elif line.startswith("$ "):
-                found.append(Command(line[2:], serves=bool(serves)))
-            else:
-                found[-1].output.append(line)
-            continued, within = line.endswith("\\"), ("<<EOF" in line or within) and line != "EOF"
+    return [command for serves, block in BLOCK.findall(page.read_text()) for command in commands_of(block, bool(serves))]
+
+
+def commands_of(block, serves=False):
+    """The commands of a block; lines before the first one are comments."""
+    found, continued, within = [], False, False
+    for line in block.splitlines():
+        if continued or within:
+            found[-1].text += "\n" + line
+        elif line.startswith("$ "):
+            found.append(Command(line[2:], serves=serves))
+        elif found:
+            found[-1].output.append(line)
+        continued, within = line.endswith("\\"), ("<<EOF" in line or within) and line != "EOF"
     return found
+
+
+def cases(path):
+    """The cases of a file by their headings: what stands before the first one is run before each. `...` in an output stands for any
+    text, and `[1]` for an exit status."""
+    first, *parts = re.split(r"^## (\w+)\n", path.read_text(), flags=re.M)
+    return {name: [*commands_of(first), *commands_of(text)] for name, text in zip(parts[::2], parts[1::2])}
+
+
+def command_cases(name):
+    """The cases of a file in tests/commands."""
+    return cases(COMMANDS / f"{name}.txt")
 
 
 def files(page):
@@ -85,7 +101,7 @@ def comparable(text):
 class Shell:
     """`with Shell(binary, kubectl) as shell:` is bash in a new directory that has `pintle`, `kubectl` and the examples."""
 
-    def __init__(self, binary, kubectl, port=0):
+    def __init__(self, binary, kubectl="/bin/false", port=0):
         self.directory = tempfile.TemporaryDirectory(prefix="pintle-docs-")
         self.home = pathlib.Path(self.directory.name)
         programs = self.home / "bin"
@@ -121,6 +137,14 @@ class Shell:
         if command.serves:
             return self.serve(command.text)
         return self.execute(command.text)
+
+    def check(self, commands, shown=str):
+        """Runs the commands of a case, and compares what they print; `shown` changes an output before."""
+        for command in commands:
+            output, status = self.run(command)
+            got = comparable(shown(output).rstrip("\n") + (f"\n[{status}]" if status else ""))
+            want = comparable("\n".join(command.output))
+            assert re.fullmatch(re.escape(want).replace(r"\.\.\.", "(?s:.*)"), got), f"$ {command.text}\n{got}\nexpected:\n{want}"
 
     def execute(self, text):
         self.bash.stdin.write(f"{text}\nprintf '\\n%s %d\\n' @end@ $?\n")

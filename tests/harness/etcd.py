@@ -54,26 +54,17 @@ class Member:
     def start(self, members):
         cluster = ",".join(f"{member.name}={member.peer}" for member in members)
         self.dir.mkdir(parents=True, exist_ok=True)
-        command = [
-            build(),
-            "--name",
-            self.name,
-            "--data-dir",
-            self.dir / "data",
-            "--log-level",
-            "error",
-            "--listen-client-urls",
-            self.url,
-            "--advertise-client-urls",
-            self.url,
-            "--listen-peer-urls",
-            self.peer,
-            "--initial-advertise-peer-urls",
-            self.peer,
-            "--initial-cluster",
-            cluster,
-            *self.flags,
-        ]
+        flags = {
+            "name": self.name,
+            "data-dir": self.dir / "data",
+            "log-level": "error",
+            "listen-client-urls": self.url,
+            "advertise-client-urls": self.url,
+            "listen-peer-urls": self.peer,
+            "initial-advertise-peer-urls": self.peer,
+            "initial-cluster": cluster,
+        }
+        command = [build(), *(f"--{name}={value}" for name, value in flags.items()), *self.flags]
         with open(self.dir / "log", "a") as log:
             self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log)
 

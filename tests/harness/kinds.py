@@ -2,7 +2,7 @@
 """Generates scenarios for the built-in kinds, and measures the share of equal responses.
 
   kinds.py generate --server URL --token TOKEN [--only PLURAL] DIR
-      Writes a scenario per kind, from the samples in kind_samples.py and the OpenAPI documents of a server.
+      Writes a scenario per kind, from the samples in samples.yaml and the OpenAPI documents of a server.
   kinds.py share --server URL --token TOKEN [--classes FILE] DIR
       Replays recorded scenarios and prints the equal share of each kind. --classes writes the differences, the most frequent
       ones first.
@@ -24,18 +24,14 @@ import os
 import re
 
 import player
-from kind_samples import SAMPLES
+from comparison import APPLY, DRY, STRATEGIC, step, tables
 from programs import ROOT
 from steps import Server, write
 
-JSON = {"Content-Type": "application/json"}
-MERGE = {"Content-Type": "application/merge-patch+json"}
-STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
-APPLY = {"Content-Type": "application/apply-patch+yaml"}
+SAMPLES = tables("samples")
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
 PROTOBUF = {"Accept": "application/vnd.kubernetes.protobuf"}
-DRY = "dryRun=All"
 # only every SAMPLING-th field of pod templates is changed, since Pods cover the others
 SAMPLING = 9
 
@@ -49,7 +45,7 @@ class Schemas:
     def document(self, api_version):
         if api_version not in self.documents:
             path = f"/openapi/v3/{'api' if '/' not in api_version else 'apis'}/{api_version}"
-            connection, response = self.server.send("GET", path, {"Accept": "application/json"}, None)
+            connection, response = self.server.send("GET", path, {"Accept": "application/json"})
             self.documents[api_version] = json.loads(response.read())["components"]["schemas"]
             connection.close()
         return self.documents[api_version]
@@ -95,18 +91,19 @@ def synthetic(schemas, api_version, schema, depth=0, required_only=True):
     return {field: synthetic(schemas, api_version, schema["properties"][field], depth + 1) for field in schema.get("required", [])}
 
 
-def nodes(value, schema, schemas, api_version, path=()):
-    """Every field and item of a value below the root, with its schema."""
+def every(value, schema, schemas, api_version, path=()):
+    """Every field and item of a value below the root, with its schema; of items with the same fields the first."""
     schema = schemas.resolve(api_version, schema)
     if isinstance(value, dict):
-        for key, inner in value.items():
-            known = schema.get("properties", {}).get(key, schema.get("additionalProperties") or {})
-            yield (*path, key), inner, schemas.resolve(api_version, known)
-            yield from nodes(inner, known, schemas, api_version, (*path, key))
+        inner = [(key, item, schema.get("properties", {}).get(key, schema.get("additionalProperties") or {})) for key, item in value.items()]
     elif isinstance(value, list):
-        for i, inner in enumerate(value[:1]):
-            yield (*path, i), inner, schemas.resolve(api_version, schema.get("items") or {})
-            yield from nodes(inner, schema.get("items") or {}, schemas, api_version, (*path, i))
+        forms = {json.dumps(sorted(item) if isinstance(item, dict) else ""): i for i, item in reversed(list(enumerate(value)))}
+        inner = [(i, value[i], schema.get("items") or {}) for i in sorted(forms.values())]
+    else:
+        return
+    for key, item, known in inner:
+        yield (*path, key), item, schemas.resolve(api_version, known)
+        yield from every(item, known, schemas, api_version, (*path, key))
 
 
 def absent(value, schema, schemas, api_version, path=()):
@@ -183,53 +180,63 @@ def name_of(path):
     return ".".join(str(part) for part in path)
 
 
-class Generator:
-    """The scenario of one kind."""
+class Kind:
+    """A kind that a tester asks about: its sample, its schema, and the paths of its objects."""
 
-    def __init__(self, schemas, sample):
+    def __init__(self, schemas, sample, prefix, name=None):
         self.schemas, self.sample = schemas, sample
         self.api_version, self.kind, self.plural = sample["apiVersion"], sample["kind"], sample["plural"]
         self.schema = schemas.of_kind(self.api_version, self.kind)
-        self.name = "kinds-" + self.plural + ("" if sample.get("main", True) else "-" + self.api_version.rsplit("/", 1)[-1])
+        version = "" if sample.get("main", True) else "-" + self.api_version.rsplit("/", 1)[-1]
+        self.id = prefix + self.plural + version + sample.get("label", "")
+        self.namespaced = sample.get("namespaced", True)
         base = ("/api/" if "/" not in self.api_version else "/apis/") + self.api_version
-        namespaced = sample.get("namespaced", True)
-        self.namespace = self.name if namespaced else None
-        self.collection = f"{base}/namespaces/{self.name}/{self.plural}" if namespaced else f"{base}/{self.plural}"
-        self.object_name = sample.get("name", "one" if namespaced else self.name)
-        self.full = self.with_metadata(sample["full"], self.object_name)
-        self.minimal = self.with_metadata(sample.get("minimal", sample["full"]), sample.get("name2", self.object_name + "-2"))
-        self.steps, self.ids = [], collections.Counter()
+        self.collection = f"{base}/namespaces/{self.id}/{self.plural}" if self.namespaced else f"{base}/{self.plural}"
+        self.name = sample.get("name", name if name and self.namespaced else self.id)
 
     def with_metadata(self, body, name):
         body = copy.deepcopy(body)
         metadata = {"name": name, **body.pop("metadata", {})}
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **body}
 
+    def needed(self):
+        """Requests that create what the object needs."""
+        if self.namespaced:
+            yield step("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.id}}, id="namespace")
+        for before in self.sample.get("before", []):
+            yield step("POST", before["path"].replace("NAMESPACE", self.id), before["body"], id="before")
+
+    def versioned(self, body):
+        """An object with the resourceVersion that kinds without unconditional updates need."""
+        is_versioned = self.sample.get("versioned") and isinstance(body.get("metadata"), dict)
+        return changed(body, ("metadata", "resourceVersion"), "${version}") if is_versioned else body
+
+
+class Generator(Kind):
+    """The scenario of one kind."""
+
+    def __init__(self, schemas, sample):
+        super().__init__(schemas, sample, "kinds-", "one")
+        self.full = self.with_metadata(sample["full"], self.name)
+        self.minimal = self.with_metadata(sample.get("minimal", sample["full"]), sample.get("name2", self.name + "-2"))
+        self.steps, self.ids = [], collections.Counter()
+
     def step(self, name, method, path="", body=None, headers=None, **more):
         self.ids[name] += 1
         name = name if self.ids[name] == 1 else f"{name}-{self.ids[name]}"
-        step = {"id": name, "method": method, "path": path if path.startswith("/api") else self.collection + path}
-        if headers:
-            step["headers"] = headers
-        if body is not None:
-            step["body"] = body
-        self.steps.append({**step, **more})
+        self.steps.append(step(method, self.collection + path, body, headers, id=name, **more))
 
     def one(self):
-        return "/" + self.object_name
+        return "/" + self.name
 
     def two(self):
         return "/" + self.minimal["metadata"]["name"]
 
     def scenario(self):
-        if self.namespace:
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
-            self.step("namespace", "POST", "/api/v1/namespaces", body, JSON)
-        for before in self.sample.get("before", []):
-            self.step("before", "POST", before["path"].replace("NAMESPACE", str(self.namespace)), before["body"], JSON)
+        self.steps += self.needed()
         saved = {"save": {"version": "metadata.resourceVersion"}} if self.sample.get("versioned") else {}
-        self.step("create-full", "POST", "", self.full, JSON, **saved)
-        self.step("create-minimal", "POST", "", self.minimal, JSON)
+        self.step("create-full", "POST", "", self.full, None, **saved)
+        self.step("create-minimal", "POST", "", self.minimal)
         self.reads()
         self.creates()
         self.updates()
@@ -239,7 +246,7 @@ class Generator:
         self.scale()
         self.step("delete", "DELETE", self.one())
         self.step("delete-foreground", "DELETE", self.two() + "?propagationPolicy=Background")
-        return {"name": self.name, "about": f"{self.kind} in {self.api_version}: generated by tests/harness/kinds.py.", "compact": True, "steps": self.steps}
+        return {"name": self.id, "about": f"{self.kind} in {self.api_version}: generated by tests/harness/kinds.py.", "compact": True, "steps": self.steps}
 
     def reads(self):
         self.step("get", "GET", self.one())
@@ -252,7 +259,7 @@ class Generator:
         self.step("protobuf", "GET", self.one(), headers=PROTOBUF, protobuf=True)
         self.step("protobuf-minimal", "GET", self.two(), headers=PROTOBUF, protobuf=True)
         self.step("zog", "GET", self.one() + "/zog")
-        self.step("selector", "GET", "?fieldSelector=metadata.name=" + self.object_name, headers=PARTIAL, ignore=volatile)
+        self.step("selector", "GET", "?fieldSelector=metadata.name=" + self.name, headers=PARTIAL, ignore=volatile)
         self.step("selector-unknown", "GET", "?fieldSelector=spec.zog=1")
 
     def is_sampled(self, path, count):
@@ -263,57 +270,54 @@ class Generator:
 
     def below(self, value):
         count = 0
-        for path, inner, schema in nodes(value, self.schema, self.schemas, self.api_version):
+        for path, inner, schema in every(value, self.schema, self.schemas, self.api_version):
             if path[0] in ("apiVersion", "kind") or path[:2] == ("metadata", "name"):
                 continue
             count += 1
             if self.is_sampled(path, count):
                 yield path, inner, schema
 
+    def lacking(self):
+        """The fields that the full object does not have, with a value of each."""
+        count = 0
+        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
+            if path[0] not in ("metadata", "status") and self.is_sampled(path, count := count + 1):
+                yield path, synthetic(self.schemas, self.api_version, schema)
+
     def create(self, name, body):
         metadata = body.get("metadata")
         if "name" not in self.sample and isinstance(metadata, dict) and "name" in metadata:
             body = changed(body, ("metadata", "name"), metadata["name"] + "-3")
-        self.step(name, "POST", "?" + DRY, body, JSON)
+        self.step(name, "POST", "?" + DRY, body)
 
     def creates(self):
-        self.create("empty", self.with_metadata({}, self.object_name))
+        self.create("empty", self.with_metadata({}, self.name))
         for path, value, schema in self.below(self.full):
             self.create("drop:" + name_of(path), changed(self.full, path, DROP))
             for other in wrong_types(value):
                 self.create("type:" + name_of(path), changed(self.full, path, other))
             for other in odd_values(value, schema):
                 self.create("odd:" + name_of(path), changed(self.full, path, other))
-        count = 0
-        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
-            if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
-                continue
-            value = synthetic(self.schemas, self.api_version, schema)
+        for path, value in self.lacking():
             self.create("add:" + name_of(path), changed(self.full, path, value))
             if isinstance(value, dict) and value:
                 self.create("add-empty:" + name_of(path), changed(self.full, path, {}))
-        self.step("strict", "POST", f"?{DRY}&fieldValidation=Strict", {**self.minimal, "zog": 1}, JSON)
+        self.step("strict", "POST", f"?{DRY}&fieldValidation=Strict", {**self.minimal, "zog": 1})
 
     def update(self, name, body):
-        """A PUT as a dry run, with the resourceVersion that kinds without unconditional updates need."""
-        if self.sample.get("versioned") and isinstance(body.get("metadata"), dict):
-            body = changed(body, ("metadata", "resourceVersion"), "${version}")
-        self.step(name, "PUT", f"{self.one()}?{DRY}", body, JSON)
+        """A PUT as a dry run."""
+        self.step(name, "PUT", f"{self.one()}?{DRY}", self.versioned(body))
 
     def updates(self):
         for path, value, _ in self.below(self.full):
             self.update("update-drop:" + name_of(path), changed(self.full, path, DROP))
             for other in other_values(value):
                 self.update("update:" + name_of(path), changed(self.full, path, other))
-        count = 0
-        for path, schema in absent(self.full, self.schema, self.schemas, self.api_version):
-            if path[0] in ("metadata", "status") or not self.is_sampled(path, count := count + 1):
-                continue
-            value = synthetic(self.schemas, self.api_version, schema)
+        for path, value in self.lacking():
             self.update("update-add:" + name_of(path), changed(self.full, path, value))
 
     def patches(self):
-        self.step("merge", "PATCH", self.one(), {"metadata": {"labels": {"l": "1"}}}, MERGE)
+        self.step("merge", "PATCH", self.one(), {"metadata": {"labels": {"l": "1"}}})
         self.step("strategic", "PATCH", self.one(), {"metadata": {"annotations": {"x": "y"}}}, STRATEGIC)
         for path, value, schema in self.below(self.full):
             if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -326,10 +330,10 @@ class Generator:
                     body = {part: body} if isinstance(part, str) else [body]
                 self.step("strategic:" + name_of(path), "PATCH", f"{self.one()}?{DRY}", body, STRATEGIC)
         if "update" in self.sample:
-            self.step("merge-real", "PATCH", self.one(), self.sample["update"], MERGE)
+            self.step("merge-real", "PATCH", self.one(), self.sample["update"])
 
     def applies(self):
-        name = self.object_name + "-4" if "name" not in self.sample else self.object_name
+        name = self.name + "-4" if "name" not in self.sample else self.name
         configuration = self.with_metadata(self.sample["full"], name)
         self.step("apply", "PATCH", f"/{name}?fieldManager=a&force=true", configuration, APPLY)
         self.step("apply-again", "PATCH", f"/{name}?fieldManager=b", configuration, APPLY)
@@ -353,30 +357,30 @@ class Generator:
         schema = self.schemas.resolve(self.api_version, self.schema["properties"].get("status", {}))
         for field, inner in schema.get("properties", {}).items():
             value = synthetic(self.schemas, self.api_version, inner)
-            self.step("status:" + field, "PATCH", f"{path}?{DRY}", {"status": {field: value}}, MERGE)
+            self.step("status:" + field, "PATCH", f"{path}?{DRY}", {"status": {field: value}})
             for other in wrong_types(value)[:1] + odd_values(value, self.schemas.resolve(self.api_version, inner))[1:2]:
-                self.step("status-odd:" + field, "PATCH", f"{path}?{DRY}", {"status": {field: other}}, MERGE)
+                self.step("status-odd:" + field, "PATCH", f"{path}?{DRY}", {"status": {field: other}})
             for inner_path, more in absent({field: value}, schema, self.schemas, self.api_version):
                 if len(inner_path) > 1 and inner_path[0] == field:
                     body = changed({field: value}, inner_path, synthetic(self.schemas, self.api_version, more))
-                    self.step("status-add:" + name_of(inner_path), "PATCH", f"{path}?{DRY}", {"status": body}, MERGE)
+                    self.step("status-add:" + name_of(inner_path), "PATCH", f"{path}?{DRY}", {"status": body})
         if "status" in self.sample:
-            self.step("status-full", "PATCH", path, {"status": self.sample["status"]}, MERGE)
+            self.step("status-full", "PATCH", path, {"status": self.sample["status"]})
             self.step("status-protobuf", "GET", self.one(), headers=PROTOBUF, protobuf=True)
-        self.step("status-apply", "PATCH", f"{path}?fieldManager=s&{DRY}", self.with_metadata({}, self.object_name), APPLY)
+        self.step("status-apply", "PATCH", f"{path}?fieldManager=s&{DRY}", self.with_metadata({}, self.name), APPLY)
 
     def scale(self):
         path = self.one() + "/scale"
         self.step("scale", "GET", path)
         for replicas in (2, 0, -1):
-            self.step("scale-to", "PATCH", f"{path}?{DRY}", {"spec": {"replicas": replicas}}, MERGE)
+            self.step("scale-to", "PATCH", f"{path}?{DRY}", {"spec": {"replicas": replicas}})
 
 
 def generate(args):
     server = Server(args.server, args.token)
     schemas = Schemas(server)
     os.makedirs(args.dir, exist_ok=True)
-    for sample in SAMPLES:
+    for sample in SAMPLES["main"]:
         if args.only and sample["plural"] != args.only:
             continue
         scenario = Generator(schemas, sample).scenario()
@@ -399,10 +403,10 @@ def share(args):
         [outcome] = player.play(args.binary, args.server, [os.path.join(args.dir, file)], token=args.token)
         name = file.removesuffix(".json").removeprefix("kinds-")
         rows.append((name, outcome["steps"], len(outcome["different"])))
-        for step in outcome["different"]:
-            key = shape_of(step["difference"].splitlines())
+        for different in outcome["different"]:
+            key = shape_of(different["difference"].splitlines())
             classes[key] += 1
-            examples.setdefault(key, []).append(f"{name} {step['id']}: {step['request']}")
+            examples.setdefault(key, []).append(f"{name} {different['id']}: {different['request']}")
     for name, steps, failed in rows:
         print(f"| {name} | {steps} | {steps - failed} | {(steps - failed) * 1000 // steps / 10} % |")
     steps, failed = sum(row[1] for row in rows), sum(row[2] for row in rows)

@@ -5,129 +5,17 @@ import json
 import re
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from comparison import tables
+
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
+TABLES = tables("odd")
 # values of every type, with limits of types
-ODD = (
-    None,
-    "",
-    "x",
-    " ",
-    0,
-    -1,
-    1.5,
-    1e20,
-    2147483648,
-    9223372036854775807,
-    9223372036854775808,
-    True,
-    False,
-    [],
-    {},
-    [None],
-    {"a": None},
-    [1, "a"],
-    [[]],
-    "2020-01-01T00:00:00Z",
-    "10",
-    "1Gi",
-    "ä\u2028",
-    "a" * 300,
-    "A_b",
-    "-a",
-    "a.b",
-    "a/b",
-    "*",
-)
+ODD = TABLES["values"]
 NAMES = ("unknown", "extra", "x", "")
 # fields that kube-apiserver validates in every object
-METADATA = (
-    "name",
-    "generateName",
-    "namespace",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "managedFields",
-    "selfLink",
-)
+METADATA = TABLES["metadata"]
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}
-CONTENT_TYPES = (
-    "application/json",
-    "application/yaml",
-    "application/merge-patch+json",
-    "application/json-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-    "application/cbor",
-    "text/plain",
-    "application/json; charset=utf-8",
-    "application/vnd.kubernetes.protobuf",
-    "application/json;;",
-    "*/*",
-    "",
-)
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-ACCEPTS = (
-    "application/json",
-    "application/yaml",
-    TABLE,
-    TABLE + ",application/json",
-    TABLE.replace("v=v1", "v=v1beta1"),
-    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-    "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-    "application/vnd.kubernetes.protobuf",
-    "*/*",
-    "application/*",
-    "text/html",
-    "application/cbor",
-    "application/json;q=0.1,application/yaml",
-    "application/json;as=X",
-    "application/yaml;as=Table;v=v1;g=meta.k8s.io",
-    "application/json;pretty=1",
-    "",
-    "a,b,application/json",
-)
-QUERY = {
-    "fieldValidation": ("Strict", "Warn", "Ignore", "strict", ""),
-    "fieldManager": ("m", "m" * 129, "a\u0007", ""),
-    "force": ("true", "false", "1", "x", ""),
-    "dryRun": ("all", "None", "All,All"),
-    "pretty": ("true", "false", "1", "x"),
-    "limit": ("1", "0", "-1", "x", "9223372036854775808", ""),
-    "continue": ("x", "", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0"),
-    "labelSelector": ("a=b", "a!=b", "a in (b,c)", "!a", "a,", "a=", "a==b,c notin (d)", "a>1", "=", "a in ()", "-a=b", "a=b c"),
-    "fieldSelector": (
-        "metadata.name=x",
-        "metadata.name!=x",
-        "metadata.namespace=default",
-        "spec.x=1",
-        "metadata.name",
-        "a=\\",
-        "metadata.name=x,metadata.namespace=default",
-        "metadata.uid=x",
-        "",
-    ),
-    "resourceVersion": ("0", "x", "-1", "999999999999", ""),
-    "resourceVersionMatch": ("Exact", "NotOlderThan", "exact", ""),
-    "timeoutSeconds": ("1", "0", "-1", "x"),
-    "timeout": ("5s", "0", "x", "-1s", "5"),
-    "propagationPolicy": ("Foreground", "Background", "Orphan", "x", ""),
-    "gracePeriodSeconds": ("0", "-1", "30", "x"),
-    "orphanDependents": ("true", "false", "x"),
-    "sendInitialEvents": ("true", "false", "x"),
-    "allowWatchBookmarks": ("true", "x"),
-    "watch": ("false", "0", "x"),
-    "ignoreStoreReadErrorWithClusterBreakingPotential": ("true", "x"),
-    "includeObject": ("None", "Metadata", "Object", "x"),
-    "shardSelector": ("x",),
-    "unknown": ("x",),
-}
+CONTENT_TYPES, ACCEPTS, QUERY = TABLES["content-types"], TABLES["accepts"], TABLES["query"]
 PATCHES = ("application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
 
 

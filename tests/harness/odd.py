@@ -3,74 +3,19 @@
 
   odd.py --reference URL --server URL --token TOKEN [--only PLURAL[/LABEL],...] [--together N [--seed N]] [--report FILE] [--seconds N]
 
-kube-apiserver is the reference. Each field of the full sample of a kind (kind_samples.py), and each field that the sample does
+kube-apiserver is the reference. Each field of the full sample of a kind (samples.yaml), and each field that the sample does
 not have, gets values that are empty, long, negative, huge, doubled, null, of another case or beyond ASCII: in creations and
 updates, and in writes of the status, all as dry runs. The order of the causes of an error is counted apart. With --together, two to
 four random fields of each sample have odd values at once, N times, which finds rules that relate fields.
 """
 
-import argparse
-import collections
-import concurrent.futures
-import copy
 import json
 import random
-import sys
-import time
 
-from kind_samples import ODD_SAMPLES, SAMPLES
-from kinds import DROP, DRY, JSON, MERGE, Schemas, changed, name_of, synthetic
-from pair import Pair
-from steps import Server, parse
-from union_samples import UNION_SAMPLES
+from comparison import DRY, Comparison, step, tables
+from kinds import DROP, SAMPLES, Kind, Schemas, changed, every, name_of, synthetic
 
-WORKERS = 4
-TEXTS = [
-    "",
-    " ",
-    "a" * 64,
-    "a" * 254,
-    "a" * 1100,
-    "-a",
-    "A.b",
-    "Ab",
-    "a/b",
-    "a/b/c",
-    "/a",
-    "a/",
-    "ä",
-    "a_b",
-    "a.",
-    "..",
-    ".a",
-    "0",
-    "a..b",
-    "a\nb",
-    "%",
-    "*",
-    "*.a.b",
-    "example.com/a",
-    "Example.com/A_b",
-    "::1",
-    "fd00::1",
-    "10.0.0.1",
-    "010.0.0.1",
-    "10.0.0.0/8",
-    "10.0.0.1/8",
-    "99999999999999999999",
-    "http://a.b/c",
-    "a:b",
-    "<a>&",
-    "true",
-    "kubernetes.io/a",
-    "a.kubernetes.io/b",
-    "a b",
-    "a,b",
-]
-NUMBERS = [0, 1, -1, 2, 100, 101, 1000, 65535, 65536, 100001, 2147483647, 2147483648, -2147483648, 9223372036854775807]
-QUANTITIES = ["0", "-1", "1.5", "1500m", "1e20", "0.1n", "", "x", "99999999999999999999", "1Gi", "0.5Gi", 1, -1]
-PORTS = [0, -1, 65536, "", "http", "101%", "-1%", "50%", "100%", "1%%", "a" * 16, "UP", "a--b", "1a", "9", 2147483648, "ä"]
-TIMES = ["", "x", "1970-01-01T00:00:00Z", "2026-01-02T03:04:05.123456789Z", "9999-12-31T23:59:59Z", "2026-01-02T03:04:05+02:00"]
+TABLES = tables("odd")
 MANY = (17, 33, 101)
 # the kind that is asked about the fields of metadata
 METADATA_OF = "leases"
@@ -80,18 +25,18 @@ def odd_values(value, schema):
     """Odd values of the type of a field."""
     name = schema.get("name", "")
     if name.endswith("Quantity"):
-        return QUANTITIES
+        return TABLES["quantities"]
     if name.endswith("IntOrString"):
-        return PORTS
+        return TABLES["ports"]
     if name.endswith(("Time", "MicroTime")):
-        return TIMES
+        return TABLES["times"]
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, (int, float)):
-        return NUMBERS
+        return TABLES["numbers"]
     if isinstance(value, str):
         cases = [value.swapcase(), value + " ", value + "ä", value + ".", value + "/x"]
-        return [other for other in cases if other != value] + (["", "Zog"] if "enum" in schema else TEXTS)
+        return [other for other in cases if other != value] + (["", "Zog"] if "enum" in schema else TABLES["texts"])
     if isinstance(value, list):
         return [[], [None], value + value, *([value[0]] * many for many in MANY)] if value else [[], [None]]
     if isinstance(value, dict) and value:
@@ -100,21 +45,6 @@ def odd_values(value, schema):
             keys = ["", "a b", "A/b", "a/b/c", "a" * 64, "ä", "kubernetes.io/a", "*", "a" * 254 + "/a", "A"]
             return [{}, *({**value, key: first} for key in keys), dict.fromkeys(value, None)]
     return [{}]
-
-
-def every(value, schema, schemas, api_version, path=()):
-    """Every field and item of a value below the root, with its schema; of items with the same fields the first."""
-    schema = schemas.resolve(api_version, schema)
-    if isinstance(value, dict):
-        inner = [(key, item, schema.get("properties", {}).get(key, schema.get("additionalProperties") or {})) for key, item in value.items()]
-    elif isinstance(value, list):
-        forms = {json.dumps(sorted(item) if isinstance(item, dict) else ""): i for i, item in reversed(list(enumerate(value)))}
-        inner = [(i, value[i], schema.get("items") or {}) for i in sorted(forms.values())]
-    else:
-        return
-    for key, item, known in inner:
-        yield (*path, key), item, schemas.resolve(api_version, known)
-        yield from every(item, known, schemas, api_version, (*path, key))
 
 
 def present(body, schemas, api_version, schema):
@@ -169,46 +99,28 @@ def holds_fields(body, path):
     return isinstance(body, dict)
 
 
-class Asker:
+class Asker(Kind):
     """What is asked of one kind."""
 
     def __init__(self, schemas, sample):
-        self.schemas, self.sample = schemas, sample
-        self.api_version, self.plural = sample["apiVersion"], sample["plural"]
-        self.schema = schemas.of_kind(self.api_version, sample["kind"])
-        self.namespaced = sample.get("namespaced", True)
-        version = "" if sample.get("main", True) else "-" + self.api_version.rsplit("/", 1)[-1]
-        self.namespace = "odd-" + self.plural + version + sample.get("label", "")
-        base = ("/api/" if "/" not in self.api_version else "/apis/") + self.api_version
-        self.collection = f"{base}/namespaces/{self.namespace}/{self.plural}" if self.namespaced else f"{base}/{self.plural}"
-        self.name = sample.get("name", self.namespace)
-        self.body = self.with_name(sample["full"], self.name)
+        super().__init__(schemas, sample, "odd-")
+        self.body = self.with_metadata(sample["full"], self.name)
+        self.url = f"{self.collection}/{self.name}"
         self.seen = set()
 
-    def with_name(self, body, name):
-        body = copy.deepcopy(body)
-        metadata = {"name": name, **body.pop("metadata", {})}
-        return {"apiVersion": self.api_version, "kind": self.sample["kind"], "metadata": metadata, **body}
-
-    def before(self):
-        if self.namespaced:
-            yield step("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
-        for before in self.sample.get("before", []):
-            yield step("POST", before["path"].replace("NAMESPACE", self.namespace), before["body"])
+    def create(self, pair):
+        """Creates the object on both servers, and what it needs."""
         # what an earlier run has left
-        yield from self.removal()
-        yield {**step("POST", self.collection, self.body), "save": {"version": "metadata.resourceVersion"}}
+        for one in [*self.needed(), *self.removal()]:
+            pair.perform(one)
+        made = pair.perform(step("POST", self.collection, self.body, save={"version": "metadata.resourceVersion"}))
+        if any(response.get("status") != 201 for response in made):
+            print(f"!! {self.id} is not created: {made}", flush=True)
 
     def removal(self):
-        url = f"{self.collection}/{self.name}"
         for _ in range(2):
-            yield step("PATCH", url, {"metadata": {"finalizers": None}})
-            yield step("DELETE", f"{url}?gracePeriodSeconds=0&propagationPolicy=Background", {})
-
-    def versioned(self, body):
-        metadata = body.get("metadata")
-        is_versioned = self.sample.get("versioned") and isinstance(metadata, dict)
-        return changed(body, ("metadata", "resourceVersion"), "${version}") if is_versioned else body
+            yield step("PATCH", self.url, {"metadata": {"finalizers": None}})
+            yield step("DELETE", f"{self.url}?gracePeriodSeconds=0&propagationPolicy=Background", {})
 
     def together(self, count, chance):
         """Writes of objects with several odd values at once."""
@@ -223,8 +135,8 @@ class Asker:
                 if has_parent(body, path) and (new is not DROP or exists(body, path)):
                     body = changed(body, path, new)
                     labels.append(f"{name_of(path)}={'-' if new is DROP else json.dumps(new)[:60]}")
-            for step in self.writes(body, (), None):
-                yield {**step, "id": step["id"].split(" ")[0] + " " + " & ".join(labels)}
+            for one in self.writes(body, (), None):
+                yield {**one, "id": one["id"].split(" ")[0] + " " + " & ".join(labels)}
 
     def steps(self):
         for body, path, value, schema in present(self.body, self.schemas, self.api_version, self.schema):
@@ -247,130 +159,60 @@ class Asker:
         other = body
         if path != ("metadata", "name") and isinstance(body["metadata"].get("name"), str):
             other = changed(body, ("metadata", "name"), self.sample.get("name3", self.name + "-3"))
-        yield {**step("POST", f"{self.collection}?{DRY}", other), "id": f"create {label}"}
+        yield step("POST", f"{self.collection}?{DRY}", other, id=f"create {label}")
         if path[:2] != ("metadata", "name"):
-            yield {**step("PUT", f"{self.collection}/{self.name}?{DRY}", self.versioned(body)), "id": f"update {label}"}
+            yield step("PUT", f"{self.url}?{DRY}", self.versioned(body), id=f"update {label}")
 
     def status_steps(self):
         schema = self.schemas.resolve(self.api_version, self.schema["properties"].get("status", {}))
         if not schema.get("properties"):
             return
         status = self.sample.get("status") or {}
-        url = f"{self.collection}/{self.name}/status?{DRY}"
+        url = f"{self.url}/status?{DRY}"
         for body, path, value, inner in present(status, self.schemas, self.api_version, schema):
             for new in [value, DROP, None, *odd_values(value, inner)]:
                 body_of = self.versioned({**self.body, "status": changed(body, path, new)})
                 label = f"{name_of(path)}={'-' if new is DROP else json.dumps(new)[:60]}"
-                yield {**step("PUT", url, body_of), "id": f"status {label}"}
+                yield step("PUT", url, body_of, id=f"status {label}")
 
 
-def step(method, path, body):
-    return {"id": "", "method": method, "path": path, "headers": MERGE if method == "PATCH" else JSON, "body": body}
+def samples(wanted):
+    """The samples of all kinds, or of those that are wanted: PLURAL or PLURAL/LABEL."""
+    names = set(filter(None, wanted.split(",")))
+    for sample in [*SAMPLES["main"], *SAMPLES["odd"], *SAMPLES["union"]]:
+        is_wanted = not names or names & {sample["plural"], f"{sample['plural']}/{sample.get('label', '')}"}
+        if is_wanted and not sample.get("unstable"):
+            yield sample
 
 
-def ordered(body):
-    """The causes of an error in their order."""
-    if not isinstance(body, dict) or not isinstance(body.get("details"), dict):
-        return None
-    return [(cause.get("field"), cause.get("reason"), cause.get("message")) for cause in body["details"].get("causes") or []]
+class Odd(Comparison):
+    """The comparison of responses to odd values, and of the order of causes."""
 
-
-class Counts:
-    def __init__(self):
-        self.asked, self.differing, self.reordered = (collections.Counter() for _ in range(3))
-        self.found, self.moved = [], []
-
-
-def ask_all(asker, steps, servers, counts, end):
-    pair = Pair(servers, {"name": "odd", "about": "", "steps": []})
-    orders = [None, None]
-    for side, asked in enumerate(pair.sides):
-        asked.body = lambda raw, step, side=side, of=asked.body: (orders.__setitem__(side, ordered(parse(raw))), of(raw, step))[1]
-    try:
-        for one in asker.before():
-            for asked in pair.sides:
-                try:
-                    asked.perform(one)
-                except KeyError:
-                    refused = asked.send({key: value for key, value in one.items() if key != "save"})
-                    print(f"!! {asker.name} is not created: {refused['body']}", flush=True)
-        for one in steps:
-            if time.time() > end:
-                return
-            orders[:] = [None, None]
-            reference, got = pair.send(one)
-            counts.asked[asker.plural] += 1
-            if reference != got:
-                counts.differing[asker.plural] += 1
-                counts.found.append({"kind": asker.plural, "id": one["id"], "want": reference, "got": got, "step": one})
-            elif orders[0] != orders[1]:
-                counts.reordered[asker.plural] += 1
-                counts.moved.append({"kind": asker.plural, "id": one["id"], "want": orders[0], "got": orders[1]})
-    finally:
-        # ranges of addresses would change what Services get
-        for one in asker.removal():
-            for asked in pair.sides:
-                asked.perform(one)
-        pair.close()
-
-
-def is_wanted(sample, wanted):
-    return not wanted or sample["plural"] in wanted or f"{sample['plural']}/{sample.get('label', '')}" in wanted
-
-
-def comparison(about, seconds):
-    """A parser of the arguments that comparisons of two servers share; `seconds` is the default of how long they take."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", required=True)
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--token", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=seconds)
-    parser.add_argument("--report")
-    return parser
-
-
-def servers_of(args):
-    return [Server(url, args.token) for url in (args.reference, args.server)]
-
-
-def main():
-    parser = comparison(__doc__, 3600)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--together", type=int, default=0)
-    args = parser.parse_args()
-    servers = servers_of(args)
-    schemas, wanted, counts = Schemas(servers[0]), set(filter(None, args.only.split(","))), Counts()
-    samples = [sample for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES] if not sample.get("unstable") and is_wanted(sample, wanted)]
-    # the large ones last
-    samples.sort(key=lambda sample: len(json.dumps(sample)))
-    end = time.time() + args.seconds
-
-    def save():
-        if args.report:
-            with open(args.report, "w", encoding="utf-8") as out:
-                json.dump({"differences": list(counts.found), "moved": list(counts.moved)}, out)
-
-    def run(sample):
+    def ask(self, sample):
         try:
-            asker = Asker(schemas, sample)
+            asker = Asker(Schemas(self.servers[0]), sample)
         except (IndexError, KeyError, ValueError):
             return print(f"{sample['apiVersion']} {sample['plural']} is not served")
-        try:
-            steps = asker.together(args.together, random.Random(args.seed)) if args.together else asker.steps()
-            ask_all(asker, steps, servers, counts, end)
-        except Exception as error:
-            print(f"!! {sample['plural']}: {type(error).__name__}: {error}")
-        p = sample["plural"]
-        save()
-        print(f"{p}: {counts.asked[p]} asked, {counts.differing[p]} differ, {counts.reordered[p]} in another order", flush=True)
-
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(run, samples))
-    save()
-    print(f"{sum(counts.asked.values())} asked, {sum(counts.differing.values())} differ, {sum(counts.reordered.values())} have their causes in another order")
-    sys.exit(bool(counts.found))
+        steps = asker.together(self.args.together, random.Random(self.args.seed)) if self.args.together else asker.steps()
+        with self.pair() as pair:
+            asker.create(pair)
+            try:
+                for one in steps:
+                    if self.is_over():
+                        return
+                    self.status(pair, one, kind=asker.plural, id=one["id"])
+                    want, got = (side.causes for side in pair.sides)
+                    if want and got and want != got and sorted(want, key=str) == sorted(got, key=str):
+                        self.counts["in another order"] += 1
+                        print(f"{asker.plural} {one['id']} has its causes in another order: {got}, not {want}", flush=True)
+            finally:
+                # ranges of addresses would change what Services get
+                for one in asker.removal():
+                    pair.perform(one)
 
 
 if __name__ == "__main__":
-    main()
+    run = Odd(__doc__, 3600, only={"default": ""}, together={"type": int, "default": 0})
+    # the large ones last
+    waiting = sorted(samples(run.args.only), key=lambda sample: len(json.dumps(sample)))
+    run.run(run.ask, lambda number: waiting if number == 0 else [])

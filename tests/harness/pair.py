@@ -3,13 +3,16 @@
 import base64
 import http.client
 import json
+import queue
 import re
+import socket
 import threading
+import time
 
 import yaml
 
 from classes import TEXT
-from steps import UID, EqualNames, Scenario, drop, hide_descriptions, parse
+from steps import UID, EqualNames, drop, fulfils, hide_descriptions, lookup, parse, parse_protobuf, read_all, sent_text
 from steps import normalize as without_random_values
 
 AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$")
@@ -32,6 +35,7 @@ GENERATE_NAME = re.compile(r'"generateName" *: *"([^"\\]+)"')
 PREFIX_MAX = 58
 # the length from which on saved texts are taken as generated: shorter ones, such as revisions, may occur by chance
 SAVED_MIN = 6
+POLL_SECONDS = 0.02
 # the headers that are compared
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
 
@@ -91,7 +95,8 @@ def replaced(value, pattern):
         return {name: replaced(item, pattern) for name, item in value.items()}
     if isinstance(value, list):
         return [replaced(item, pattern) for item in value]
-    return pattern.sub(r"\1<generated>", value) if isinstance(value, str) else value
+    # a short prefix also occurs in uids
+    return pattern.sub(r"\1<generated>", UID.sub("<uid>", value)) if isinstance(value, str) else value
 
 
 def has_causes(value):
@@ -129,89 +134,170 @@ def normalize(value, key=""):
 
 
 class Side:
-    """One of the two servers, and the variables of the scenario, whose values come from its responses."""
+    """One of the two servers: the variables of the scenario, whose values come from its responses, and its watches."""
 
     def __init__(self, server, scenario):
-        self.scenario = Scenario(scenario, server)
-        self.connection = None
+        self.server, self.sent = server, sent_text(scenario)
+        self.saved, self.watches, self.connections, self.connection = {}, {}, [], None
+        # the causes of the last error, in their order
+        self.causes = None
 
     def perform(self, step):
-        return normalize(hide_descriptions(self.scenario.perform(step), ""))
+        """Performs a step of the scenario. Returns the normalized response, or None if the step has none."""
+        if "sleep" in step:
+            time.sleep(step["sleep"])
+            return None
+        if "watch" in step:
+            self.open_watch(step)
+            return None
+        if "collect" in step:
+            return comparable(self.collect(step), step.get("ignore", []), self.sent)
+        until = step.get("until", {})
+        end = time.time() + until.get("seconds", 20 if until else 0)
+        while True:
+            # writes are not repeated on a connection that has been closed
+            self.disconnect()
+            response, raw = self.exchange(step)
+            if fulfils(until, response.status, raw.decode(errors="replace")) or time.time() > end:
+                break
+            time.sleep(POLL_SECONDS)
+        in_protobuf = step.get("protobuf") and raw[:4] == b"k8s\0"
+        value = parse_protobuf(raw) if in_protobuf else parse(raw)
+        for variable, path in step.get("save", {}).items():
+            self.saved[variable] = lookup(value, path)
+        body = comparable(value, [], self.sent) if in_protobuf else self.body(raw, step, self.sent)
+        return {"status": response.status, "headers": compared_headers(response), "body": body}
 
     def send(self, step):
         """Sends a request. Returns the normalized status, headers and body."""
-        headers, body = self.scenario.encode(step)
         try:
-            response, raw = self.exchange(step["method"], self.scenario.substitute(step["path"]), headers, body)
+            response, raw = self.exchange(step)
         except OSError as error:
             return {"error": type(error).__name__}
         return {"status": response.status, "headers": compared_headers(response), "body": self.body(raw, step)}
 
-    def exchange(self, method, path, headers, body):
+    def exchange(self, step):
         """Sends a request on the connection of this scenario, or on a new one if that has been closed. Returns response and body."""
-        server = self.scenario.server
+        method, path, (headers, body) = step["method"], self.substitute(step["path"]), self.encode(step)
         if self.connection is not None:
             try:
-                self.connection.request(method, path, body=body, headers=server.headers_of(headers))
+                self.connection.request(method, path, body=body, headers=self.server.headers_of(headers))
                 response = self.connection.getresponse()
-                return response, response.read()
+                return response, read_all(response)
             except (OSError, http.client.HTTPException):
-                self.connection.close()
-        self.connection = None
-        connection, response = server.send(method, path, headers, body)
-        raw = response.read()
-        self.connection = connection
-        return response, raw
+                self.disconnect()
+        self.connection, response = self.server.send(method, path, headers, body)
+        return response, read_all(response)
 
-    def close(self):
+    def substitute(self, text):
+        return re.sub(r"\$\{(\w+)\}", lambda found: str(self.saved[found.group(1)]), text)
+
+    def encode(self, step):
+        """The headers and the bytes of a request."""
+        kind = "application/merge-patch+json" if step["method"] == "PATCH" else "application/json"
+        headers = {"Accept": "application/json", "Content-Type": kind}
+        headers.update({key: self.substitute(value) for key, value in step.get("headers", {}).items()})
+        body = None
+        if "text" in step:
+            body = self.substitute(step["text"]).encode()
+        elif "base64" in step:
+            body = base64.b64decode(step["base64"])
+        elif "body" in step:
+            # kube-apiserver preserves the whitespace of some values, Pintle does not
+            body = self.substitute(json.dumps(step["body"], separators=(",", ":"))).encode()
+        if body is None and "Content-Type" not in step.get("headers", {}) or headers["Content-Type"] == "":
+            del headers["Content-Type"]
+        return headers, body
+
+    def open_watch(self, step):
+        events = self.watches[step["watch"]] = queue.Queue()
+        headers, _ = self.encode(step)
+        connection, response = self.server.send("GET", self.substitute(step["path"]), headers, timeout=60)
+        self.connections.append(connection)
+        if response.status != 200:
+            events.put({"status": response.status, "body": parse(response.read())})
+            return
+
+        def pump():
+            try:
+                for line in response:
+                    if line.strip():
+                        events.put(json.loads(line))
+            except (OSError, ValueError, http.client.HTTPException):
+                pass  # the server ended the stream
+            events.put("<closed>")
+
+        threading.Thread(target=pump, daemon=True).start()
+
+    def collect(self, step):
+        source, events = self.watches[step["collect"]], []
+        end = time.time() + step.get("seconds", 3)
+        while len(events) < step["events"] and time.time() < end:
+            try:
+                events.append(source.get(timeout=max(0.01, end - time.time())))
+            except queue.Empty:
+                break
+        return events
+
+    def disconnect(self):
         if self.connection is not None:
             self.connection.close()
-        self.scenario.close()
+        self.connection = None
 
-    def body(self, raw, step):
+    def close(self):
+        self.disconnect()
+        for connection in self.connections:
+            if connection.sock:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    def body(self, raw, step, sent=""):
         value = parse(raw)
-        for names in filter(None, (generated(step), self.saved())):
+        self.causes = ordered_causes(value)
+        for names in filter(None, (generated(step), self.saved_texts())):
             value = replaced(value, names)
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
             # the events of a watch have their length first
             return "<protobuf>" if b"k8s\0" in raw else base64.b64encode(raw).decode()
+        ignored = step.get("ignore", [])
         if isinstance(value, str) and value.startswith("apiVersion: "):
-            ignored = step.get("ignore", [])
             # ignored paths cannot be removed from the text
-            return {TEXT: "" if ignored else self.comparable(value, []), **self.comparable(parsed_yaml(value), ignored)}
+            return {TEXT: "" if ignored else comparable(value, [], sent), **comparable(parsed_yaml(value), ignored, sent)}
         value = events(value) if isinstance(value, str) and "\n{" in value else value
-        return self.comparable(value, step.get("ignore", []))
+        return comparable(value, ignored, sent)
 
-    def saved(self):
+    def saved_texts(self):
         """A pattern for the texts that the scenario has saved, such as generated names; None if there are none."""
-        texts = {value for value in self.scenario.saved.values() if isinstance(value, str) and len(value) >= SAVED_MIN}
+        texts = {value for value in self.saved.values() if isinstance(value, str) and len(value) >= SAVED_MIN}
         return re.compile("()(?:" + "|".join(sorted(map(re.escape, texts))) + ")") if texts else None
 
-    @staticmethod
-    def comparable(value, ignored):
-        """The normalized body without the ignored paths."""
-        for path in ignored:
-            drop(value, path)
-            # of a table, the objects of its rows
-            drop(value, "rows.*.object." + path)
-        return normalize(hide_descriptions(without_random_values(value, EqualNames()), ""))
+
+def comparable(value, ignored, sent):
+    """The normalized body without the ignored paths; descriptions are compared if they are in the text that was sent."""
+    for path in ignored:
+        drop(value, path)
+        # of a table, the objects of its rows
+        drop(value, "rows.*.object." + path)
+    return normalize(hide_descriptions(without_random_values(value, EqualNames()), sent))
+
+
+def ordered_causes(body):
+    """The causes of an error in their order."""
+    if not isinstance(body, dict) or not isinstance(body.get("details"), dict):
+        return None
+    return [(cause.get("field"), cause.get("reason"), cause.get("message")) for cause in body["details"].get("causes") or []]
 
 
 def compared_headers(response):
-    headers = {}
-    for name in HEADERS:
-        values = sorted(value for header, value in response.getheaders() if header.lower() == name)
-        if values:
-            headers[name] = values
-    return headers
+    found = {name: sorted(value for header, value in response.getheaders() if header.lower() == name) for name in HEADERS}
+    return {name: values for name, values in found.items() if values}
 
 
 class Pair:
     """A scenario that runs on both servers at the same time."""
 
     def __init__(self, servers, scenario):
-        # kube-apiserver preserves the whitespace of some values, Pintle does not
-        self.sides = [Side(server, {**scenario, "compact": True}) for server in servers]
+        self.sides = [Side(server, scenario) for server in servers]
 
     def both(self, function):
         """Calls a function with each side concurrently. Returns both results."""

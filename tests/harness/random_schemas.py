@@ -10,50 +10,19 @@ runs. The objects, the errors, the warnings and the OpenAPI documents of both se
 response that differs is not done, since the two servers have different objects from there on.
 """
 
-import concurrent.futures
 import copy
-import json
 import random
-import sys
 import time
 
-from classes import KNOWN, Known, signature
-from odd import comparison, servers_of
-from pair import Pair
+from comparison import APPLY, DRY, OPERATIONS, Comparison, step, tables
 
-WORKERS = 4
+ROUND = 16
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-JSON = {"Content-Type": "application/json"}
-MERGE = {"Content-Type": "application/merge-patch+json"}
-OPERATIONS = {"Content-Type": "application/json-patch+json"}
-APPLY = {"Content-Type": "application/apply-patch+yaml"}
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 NAMES = ["a", "b", "c", "d", "e-f", "g.h", "_i"]
 WORDS = ["", "a", "b", "ab", "abc", "x-y", "10", "ä", "a b", "true"]
-NUMBERS = [-1, 0, 1, 2, 3, 5, 10, 100]
-FORMATS = {
-    "date": ["2026-01-02", "2026-13-02", "x"],
-    "date-time": ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05+01:00", "2026-01-02"],
-    "duration": ["1h", "5m30s", "P1D", "x"],
-    "email": ["a@b.example", "a"],
-    "ipv4": ["10.0.0.1", "010.0.0.1", "::1"],
-    "ipv6": ["::1", "10.0.0.1"],
-    "cidr": ["10.0.0.0/8", "10.0.0.1/33"],
-    "uri": ["http://a.b/c", "a b", "/a"],
-    "byte": ["YQ==", "YQ", "!"],
-    "uuid": ["123e4567-e89b-12d3-a456-426614174000", "x"],
-    "hostname": ["a.b", "-a", "A_b"],
-    "mac": ["00:00:5e:00:53:01", "0"],
-    "bsonobjectid": ["507f1f77bcf86cd799439011", "x"],
-    "isbn": ["0321751043", "1"],
-    "creditcard": ["4111111111111111", "1"],
-    "ssn": ["123-45-6789", "1"],
-    "hexcolor": ["#fff", "fff"],
-    "rgbcolor": ["rgb(1,2,3)", "x"],
-    "password": ["a"],
-    "k8s-short-name": ["a", "A", "a" * 64],
-    "k8s-long-name": ["a.b", "A", "a" * 254],
-    "unknown-format": ["a"],
-}
+TABLES = tables("schemas")
+FORMATS, OPTIONS, RULES, SPOILED = (TABLES[name] for name in ("formats", "options", "rules", "spoiled"))
 PATTERNS = ["^a", "b$", "^[a-z]*$", "^.{1,3}$", "a|b", "\\d+", "(?i)AB", "^\\p{L}+$"]
 
 
@@ -66,6 +35,13 @@ class Maker:
     def maybe(self, share):
         return self.chance.random() < share
 
+    def with_options(self, schema, kind):
+        """Adds some of the keywords that a type of schema may have."""
+        for key, (share, values) in OPTIONS.get(kind, {}).items():
+            if self.maybe(share):
+                schema[key] = copy.deepcopy(self.chance.choice(values))
+        return schema
+
     # schemas
 
     def schema(self, depth):
@@ -73,15 +49,22 @@ class Maker:
         if depth:
             kinds += ["object", "object", "object", "map", "list", "list", "set", "maplist", "maplist", "embedded"]
         kind = self.chance.choice(kinds)
-        schema = getattr(self, "of_" + kind)(depth)
-        if self.maybe(0.1):
-            schema["nullable"] = True
+        schema = self.with_options(self.of(kind, depth), "any")
         if kind not in ("free", "embedded") and self.maybe(0.25):
             schema["default"] = self.value(schema, 0)
             if schema["default"] is None and not schema.get("nullable"):
                 del schema["default"]
         if self.maybe(0.15) and kind in RULES:
             self.add_rules(schema, kind)
+        return schema
+
+    def of(self, kind, depth):
+        """A schema of a type, without a default."""
+        make = getattr(self, "of_" + kind, lambda _: {"type": kind})
+        schema = self.with_options(make(depth), kind)
+        for bound in ("minimum", "maximum"):
+            if bound in schema and schema.get("type") and self.maybe(0.3):
+                schema["exclusive" + bound.capitalize()] = self.chance.choice([True, False])
         return schema
 
     def of_string(self, _):
@@ -93,68 +76,21 @@ class Maker:
             schema["format"] = self.chance.choice(list(FORMATS))
         elif pick == 2:
             schema["pattern"] = self.chance.choice(PATTERNS)
-        if self.maybe(0.4):
-            schema["maxLength"] = self.chance.choice([0, 1, 2, 3, 10, 40])
-        if self.maybe(0.15):
-            schema["minLength"] = self.chance.choice([0, 1, 2])
         return schema
-
-    def of_number(self, _, kind="number"):
-        schema = {"type": kind}
-        if self.maybe(0.3):
-            schema["minimum"] = self.chance.choice(NUMBERS)
-            if self.maybe(0.3):
-                schema["exclusiveMinimum"] = self.chance.choice([True, False])
-        if self.maybe(0.3):
-            schema["maximum"] = self.chance.choice(NUMBERS)
-            if self.maybe(0.3):
-                schema["exclusiveMaximum"] = True
-        if self.maybe(0.15):
-            schema["multipleOf"] = self.chance.choice([1, 2, 3, 5])
-        if self.maybe(0.2):
-            schema["format"] = self.chance.choice(["int32", "int64"] if kind == "integer" else ["float", "double"])
-        if self.maybe(0.1):
-            schema["enum"] = [1, 2, 5]
-        return schema
-
-    def of_integer(self, depth):
-        return self.of_number(depth, "integer")
-
-    def of_boolean(self, _):
-        return {"type": "boolean"}
 
     def of_intstr(self, _):
-        schema = {"x-kubernetes-int-or-string": True}
-        if self.maybe(0.5):
-            schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-        if self.maybe(0.3):
-            schema["pattern"] = "^\\d+%?$"
-        if self.maybe(0.3):
-            schema["maximum"] = 10
-        return schema
+        return {"x-kubernetes-int-or-string": True}
 
     def of_free(self, _):
-        schema = {"x-kubernetes-preserve-unknown-fields": True}
-        if self.maybe(0.5):
-            schema["type"] = "object"
-        return schema
+        return {"x-kubernetes-preserve-unknown-fields": True}
 
     def of_object(self, depth):
         names = self.chance.sample(NAMES, self.chance.choice([1, 2, 2, 3, 4]))
         schema = {"type": "object", "properties": {name: self.schema(depth - 1) for name in names}}
         if self.maybe(0.3):
             schema["required"] = self.chance.sample(names, 1)
-        if self.maybe(0.1):
-            schema["x-kubernetes-map-type"] = self.chance.choice(["atomic", "granular"])
-        if self.maybe(0.1):
-            schema["x-kubernetes-preserve-unknown-fields"] = True
-        if self.maybe(0.08):
-            schema["maxProperties"] = self.chance.choice([1, 2, 3])
-        if self.maybe(0.05):
-            schema["minProperties"] = self.chance.choice([1, 2])
         if self.maybe(0.12):
-            alternatives = [{"required": [name]} for name in names]
-            schema[self.chance.choice(["oneOf", "anyOf", "allOf"])] = alternatives
+            schema[self.chance.choice(["oneOf", "anyOf", "allOf"])] = [{"required": [name]} for name in names]
         if self.maybe(0.06):
             schema["not"] = {"required": [self.chance.choice(names)]}
         if self.maybe(0.06):
@@ -165,56 +101,34 @@ class Maker:
         return schema
 
     def of_map(self, depth):
-        schema = {"type": "object", "additionalProperties": self.schema(depth - 1)}
-        if self.maybe(0.4):
-            schema["maxProperties"] = self.chance.choice([0, 1, 2, 5])
-        if self.maybe(0.1):
-            schema["x-kubernetes-map-type"] = "atomic"
-        return schema
+        return {"type": "object", "additionalProperties": self.schema(depth - 1)}
 
     def of_list(self, depth):
-        schema = {"type": "array", "items": self.schema(depth - 1)}
-        if self.maybe(0.5):
-            schema["maxItems"] = self.chance.choice([0, 1, 2, 5])
-        if self.maybe(0.1):
-            schema["minItems"] = 1
-        if self.maybe(0.2):
-            schema["x-kubernetes-list-type"] = "atomic"
-        return schema
+        return {"type": "array", "items": self.schema(depth - 1)}
 
     def of_set(self, depth):
-        items = self.chance.choice([self.of_string, self.of_integer, self.of_boolean, self.of_number])(depth)
+        items = self.of(self.chance.choice(["string", "integer", "boolean", "number"]), depth)
         if self.maybe(0.1):
-            items = {**self.of_object(1), "x-kubernetes-map-type": "atomic"}
-        schema = {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
-        if self.maybe(0.6):
-            schema["maxItems"] = self.chance.choice([1, 2, 5])
-        return schema
+            items = {**self.of("object", 1), "x-kubernetes-map-type": "atomic"}
+        return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
 
     def of_maplist(self, depth):
         names = self.chance.sample(NAMES, self.chance.choice([1, 1, 2]))
-        keys = {name: self.chance.choice([self.of_string, self.of_integer, self.of_boolean])(0) for name in names}
+        keys = {name: self.of(self.chance.choice(["string", "integer", "boolean"]), 0) for name in names}
         for schema in keys.values():
             if self.maybe(0.3):
                 schema["default"] = self.value(schema, 0)
-        more = self.of_object(max(depth, 1))
+        more = self.of("object", max(depth, 1))
         items = {**more, "properties": {**more["properties"], **keys}}
         needed = [name for name, schema in keys.items() if "default" not in schema]
         items["required"] = sorted({*items.get("required", []), *needed})
         if not items["required"]:
             del items["required"]
-        schema = {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": names}
-        if self.maybe(0.6):
-            schema["maxItems"] = self.chance.choice([1, 2, 5])
-        return schema
+        return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": names}
 
     def of_embedded(self, depth):
         schema = {"type": "object", "x-kubernetes-embedded-resource": True}
-        if self.maybe(0.6):
-            schema["x-kubernetes-preserve-unknown-fields"] = True
-        else:
-            schema["properties"] = {"spec": self.of_object(depth)}
-        return schema
+        return {**schema, "properties": {"spec": self.of("object", depth)}} if self.maybe(0.4) else schema
 
     # rules
 
@@ -225,13 +139,7 @@ class Maker:
             fields = sorted(schema.get("properties", {})) or ["a"]
             field, other = self.chance.choice(fields), self.chance.choice(fields)
             escaped = [name.replace(".", "__dot__").replace("-", "__dash__") for name in (field, other)]
-            rule = {"rule": text.replace("FIELD", escaped[0]).replace("OTHER", escaped[1])}
-            if self.maybe(0.4):
-                rule["message"] = self.chance.choice(["no", "it must not", "a\nb"])
-            if self.maybe(0.2):
-                rule["messageExpression"] = self.chance.choice(['"is " + string(self)', '"fixed"', "self", '"a" + "b"'])
-            if self.maybe(0.2):
-                rule["reason"] = self.chance.choice(["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"])
+            rule = self.with_options({"rule": text.replace("FIELD", escaped[0]).replace("OTHER", escaped[1])}, "rule")
             if self.maybe(0.15):
                 rule["fieldPath"] = self.chance.choice([f".{field}", f"['{field}']", ".zz"])
             if "oldSelf" in rule["rule"] and self.maybe(0.3):
@@ -318,191 +226,6 @@ def nodes_of(schema):
             yield from nodes_of(inner)
 
 
-RULES = {
-    "string": [
-        "self.size() < 3",
-        "self.startsWith('a')",
-        "self == oldSelf",
-        "self.matches('^[a-z]+$')",
-        "self in ['a', 'b', 'abc']",
-        "self.upperAscii() != 'AB'",
-        "self.split('-').size() == 1",
-        "!self.contains('x')",
-        "self.indexOf('b') < 1",
-        "!format.dns1123Label().validate(self).hasValue()",
-        "self.find('[0-9]+') == ''",
-        "size(self.replace('a', 'bb')) < 4",
-        "self",
-        "self > 1",
-        "self.unknown()",
-        "oldSelf == '' || self != ''",
-        "self.charAt(0) == 'a'",
-        "int(self) > 3",
-        "quantity(self).isGreaterThan(quantity('1'))",
-        "isURL(self)",
-        "self.lowerAscii() == self",
-        "oldSelf.orValue('a') == self",
-    ],
-    "integer": [
-        "self > 1",
-        "self % 2 == 0",
-        "self >= oldSelf",
-        "self / 0 == 1",
-        "self * 9223372036854775807 > 0",
-        "self < 10.0",
-        "string(self) != '5'",
-        "self in [1, 2, 3]",
-        "math.abs(self) < 3",
-        "self",
-        "-self < 0",
-        "self == 1 || self == 2",
-    ],
-    "number": ["self > 1.0", "self >= double(oldSelf)", "self < 10.0", "self == 1", "int(self) % 2 == 0", "math.ceil(self) < 3.0"],
-    "boolean": ["self", "!self", "self == oldSelf", "self ? true : false"],
-    "object": [
-        "has(self.FIELD)",
-        "!has(self.OTHER) || has(self.FIELD)",
-        "has(self.FIELD) == has(self.OTHER)",
-        "self.FIELD == self.OTHER",
-        "self == oldSelf",
-        "has(oldSelf.FIELD) ? has(self.FIELD) : true",
-        "self.?FIELD.hasValue()",
-        "self.zz == 1",
-        "has(self.zz)",
-        "size(self.FIELD) < 3",
-        "self.FIELD.size() > 0",
-        "self.FIELD > 1",
-        "!has(self.FIELD) || self.FIELD != oldSelf.FIELD",
-        "dyn(self.FIELD) == 1",
-        "type(self.FIELD) == string",
-        "self.?FIELD.orValue(self.OTHER) == self.OTHER",
-        "[self.?FIELD, self.?OTHER].filter(x, x.hasValue()).size() == 1",
-    ],
-    "map": [
-        "self.size() < 2",
-        "self.all(k, k != 'k1')",
-        "self.exists(k, k.startsWith('k'))",
-        "self == oldSelf",
-        "'k1' in self",
-        "self.all(k, v, k != 'k2')",
-        "has(self.k1)",
-        "self['k1'] == self['k2']",
-        "self.map(k, k).join(',') == 'k1'",
-    ],
-    "list": [
-        "self.size() < 2",
-        "self.all(x, x == self[0])",
-        "self.exists_one(x, x == self[0])",
-        "self == oldSelf",
-        "self.isSorted()",
-        "self[0] == self[1]",
-        "self.filter(x, x == self[0]).size() == 1",
-        "self.all(i, x, i < 2)",
-        "self.distinct().size() == self.size()",
-        "self.sum() < 3",
-        "self.max() < 3",
-        "self.slice(0, 1).size() == 1",
-        "self + self == self",
-        "self.all(x, has(x.a))",
-    ],
-    "set": [
-        "self.size() < 2",
-        "self == oldSelf",
-        "self.all(x, x in oldSelf)",
-        "oldSelf.all(x, x in self)",
-        "self + oldSelf == self",
-        "sets.contains(self, [self[0]])",
-        "self.isSorted()",
-        "self.exists(x, x == self[1])",
-    ],
-    "maplist": [
-        "self.size() < 2",
-        "self == oldSelf",
-        "self.all(x, x in oldSelf)",
-        "self.exists(x, has(x.a))",
-        "self.all(x, has(x.b))",
-        "self.all(x, oldSelf.exists(y, y == x))",
-        "oldSelf + self == self",
-        "self.map(x, x.a).size() == 2",
-        "self[0] == self[1]",
-    ],
-    "intstr": ["type(self) == int", "self == 5", "type(self) == int ? self > 3 : self != 'a'", "self == oldSelf"],
-}
-
-SPOILED = {
-    "DROP": [None],
-    "type": ["string", "object", "array", "", "null", "integer", "x"],
-    "format": ["int32", "date", "x", ""],
-    "nullable": [True, False],
-    "default": [None, 1, "a", {}, [], {"a": 1}, ["a", "a"], True, 1.5, {"zz": 1}],
-    "minimum": [1, 1.5, -1],
-    "maximum": [0, 5],
-    "exclusiveMinimum": [True],
-    "multipleOf": [0, -1, 2, 1.5],
-    "maxLength": [-1, 0, 5],
-    "minLength": [1, -1],
-    "pattern": ["(", "^a$", "(?=a)"],
-    "maxItems": [-1, 0, 3],
-    "minItems": [1],
-    "uniqueItems": [True, False],
-    "maxProperties": [-1, 1],
-    "minProperties": [1],
-    "required": [[], ["a"], ["zz"], ["a", "a"], [""]],
-    "enum": [[], ["a"], [1], ["a", "a"], [None], [{"a": 1}], ["a", 1]],
-    "properties": [{}, {"a": {}}, {"a": {"type": "string"}}, {"": {"type": "object"}}],
-    "additionalProperties": [True, False, {"type": "string"}, {}],
-    "items": [{}, {"type": "string"}, [{"type": "string"}], {"type": "object"}],
-    "anyOf": [[], [{}], [{"required": ["a"]}], [{"type": "string"}], [{"properties": {"zz": {}}}], [{"default": 1}], [{"nullable": True}]],
-    "allOf": [
-        [{"minimum": 1}],
-        [{"properties": {"a": {"type": "string"}}}],
-        [{"items": {"minLength": 1}}],
-        [{"additionalProperties": {}}],
-        [{"anyOf": [{"required": ["a"]}]}],
-        [{"x-kubernetes-preserve-unknown-fields": True}],
-        [{"description": "d"}],
-    ],
-    "oneOf": [[{"required": ["a"]}, {"required": ["b"]}], [{"properties": {"a": {"enum": ["a"]}}}]],
-    "not": [{}, {"required": ["a"]}, {"properties": {"a": {"default": 1}}}, {"type": "string"}],
-    "x-kubernetes-preserve-unknown-fields": [True, False],
-    "x-kubernetes-embedded-resource": [True, False],
-    "x-kubernetes-int-or-string": [True, False],
-    "x-kubernetes-list-type": ["atomic", "set", "map", "x", ""],
-    "x-kubernetes-list-map-keys": [[], ["a"], ["a", "a"], ["zz"], ["a", "b"]],
-    "x-kubernetes-map-type": ["atomic", "granular", "x", ""],
-    "x-kubernetes-validations": [
-        [],
-        [{"rule": ""}],
-        [{"rule": "true"}],
-        [{"rule": "self.a == 1"}],
-        [{"rule": "("}],
-        [{"rule": "self", "message": ""}],
-        [{"rule": "true", "fieldPath": ".a"}],
-        [{"rule": "true", "reason": "x"}],
-        [{"rule": "true", "messageExpression": "1"}],
-        [{"rule": "oldSelf == self"}],
-        [{"rule": "oldSelf.hasValue()", "optionalOldSelf": True}],
-        [{"message": "a"}],
-        [{"rule": "self.all(x, self.all(y, self.all(z, x == y && y == z)))"}],
-        [{"rule": "true", "message": "a" * 2049}],
-        [{"rule": "self.metadata.name == 'a'"}],
-        [{"rule": "self.kind == 'a'"}],
-    ],
-    "$ref": ["#/a"],
-    "definitions": [{}, {"a": {}}],
-    "dependencies": [{"a": ["b"]}],
-    "patternProperties": [{"a": {}}],
-    "title": ["t"],
-    "externalDocs": [{"url": "x"}],
-    "example": [{"a": 1}, None],
-    "id": ["a"],
-    "$schema": ["a"],
-    "additionalItems": [True, {}],
-    "description": ["d"],
-    "zz": [1],
-}
-
-
 class Definition:
     """A random CRD, and what is asked about it."""
 
@@ -521,7 +244,7 @@ class Definition:
         self.name = f"things.{self.group}"
 
     def root(self):
-        schema = {"type": "object", "properties": {"spec": self.maker.of_object(3), "status": self.maker.of_object(2)}}
+        schema = {"type": "object", "properties": {"spec": self.maker.of("object", 3), "status": self.maker.of("object", 2)}}
         if self.maker.maybe(0.2):
             schema["properties"]["metadata"] = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 2}}}
         if self.maker.maybe(0.15):
@@ -643,28 +366,28 @@ class Definition:
             return self.write_scale(f"{url}/scale", query)
         pick = self.chance.choice(["post", "put", "put", "merge", "merge", "apply", "apply", "apply", "patch", "status", "delete"])
         if pick == "post":
-            return step("POST", self.url(version), query, JSON, value)
+            return step("POST", self.url(version), value, query=[query])
         if pick in ("put", "status"):
-            return step("PUT", url + ("/status" if pick == "status" else ""), query, JSON, value)
+            return step("PUT", url + ("/status" if pick == "status" else ""), value, query=[query])
         if pick == "merge":
             part = {key: value[key] for key in ("spec", "status") if key in value}
-            return step("PATCH", url + ("/status" if self.maker.maybe(0.2) else ""), query, MERGE, self.with_nulls(part))
+            return step("PATCH", url + ("/status" if self.maker.maybe(0.2) else ""), self.with_nulls(part), query=[query])
         if pick == "apply":
             manager = self.chance.choice(["fieldManager=one", "fieldManager=two", "fieldManager=two&force=true", "fieldManager=one&force=true"])
-            return step("PATCH", url + ("/status" if self.maker.maybe(0.1) else ""), "&".join(filter(None, (manager, query))), APPLY, value)
+            return step("PATCH", url + ("/status" if self.maker.maybe(0.1) else ""), value, APPLY, [manager, query])
         if pick == "patch":
-            return step("PATCH", url, query, OPERATIONS, [self.operation(version) for _ in range(self.chance.choice([1, 1, 2]))])
-        return step("DELETE", url, "", JSON, {})
+            return step("PATCH", url, [self.operation(version) for _ in range(self.chance.choice([1, 1, 2]))], OPERATIONS, [query])
+        return step("DELETE", url, {})
 
     def write_scale(self, url, query):
         spec = {"spec": {"replicas": self.chance.choice([0, 1, 3, -1, None, "1"])}}
         pick = self.chance.choice(["get", "put", "merge", "apply"])
         if pick == "get":
-            return step("GET", url, "", {})
+            return step("GET", url)
         if pick == "merge":
-            return step("PATCH", url, query, MERGE, spec)
+            return step("PATCH", url, spec, query=[query])
         scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": url.split("/")[-2]}, **spec}
-        return step("PUT", url, query, JSON, scale) if pick == "put" else step("PATCH", url, "fieldManager=one", APPLY, scale)
+        return step("PUT", url, scale, query=[query]) if pick == "put" else step("PATCH", url, scale, APPLY, ["fieldManager=one"])
 
     def read(self):
         """A random list or get."""
@@ -672,9 +395,9 @@ class Definition:
         selector = "fieldSelector=" + self.chance.choice([*(path[1:] for path in self.selectable[version]), "spec.a", "metadata.name"])
         selector += self.chance.choice(["=", "!="]) + self.chance.choice(["", "a", "1", "true", "b"])
         query = self.chance.choice(["", "", selector, selector, "limit=1", "labelSelector=l=a"])
-        table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         url = self.url(version) + self.chance.choice(["", "", "/a", "/b"])
-        return {**step("GET", url, query, self.chance.choice([{}, table, table])), "ignore": ["metadata.continue"]}
+        headers = self.chance.choice([{}, {"Accept": TABLE}, {"Accept": TABLE}])
+        return step("GET", url, headers=headers, query=[query], ignore=["metadata.continue"])
 
     def with_nulls(self, value):
         if isinstance(value, dict):
@@ -692,112 +415,49 @@ class Definition:
         return {"op": kind, "path": path, **({} if kind == "remove" else {"value": self.maker.value(schema, 0.05)})}
 
 
-def step(method, path, query, headers, body=None):
-    made = {"id": "", "method": method, "path": path + ("?" + query if query else ""), "headers": headers}
-    return made if body is None else {**made, "body": body}
+class Schemas(Comparison):
+    """The comparison of CRDs, and of objects of them."""
 
-
-class Run:
-    def __init__(self, servers, end):
-        self.servers, self.end, self.known = servers, end, Known(KNOWN)
-        self.asked, self.by_chance, self.listed, self.found, self.created = 0, 0, 0, [], 0
-
-    def compare(self, pair, seed, one):
-        """Sends a request to both. Returns the status, or None if the responses differ."""
-        reference, got = pair.send(one)
-        self.asked += 1
-        if reference == got:
-            return reference.get("status")
-        if self.is_chance(pair, one, reference, got):
-            self.by_chance += 1
-            return reference.get("status")
-        text = signature(reference, got)
-        if self.known.find(text, " ".join([one["method"], one["path"], json.dumps(one["headers"]), json.dumps(one.get("body"))])):
-            self.listed += 1
-            return None
-        self.found.append({"seed": seed, "signature": text, "want": reference, "got": got, "step": one})
-        return None
-
-    @staticmethod
-    def is_chance(pair, one, reference, got):
-        """Whether kube-apiserver itself responds differently to a refused request, or to a dry run, when it is repeated."""
-        if "error" in reference:
-            # kube-apiserver has panicked
-            return True
-        refused = reference.get("status", 0) >= 400 and got.get("status", 0) >= 400
-        if not refused and "dryRun" not in one["path"]:
-            return False
-        repeated = [pair.send(one) for _ in range(4)]
-        return any(again != reference or again == ours for again, ours in repeated)
-
-    def one(self, seed):
-        if time.time() > self.end:
-            return
+    def ask(self, seed):
         definition = Definition(seed)
-        pair = Pair(self.servers, {"name": "random", "about": "", "steps": []})
-        try:
-            self.ask(pair, definition, seed)
-        finally:
-            for side in pair.sides:
-                side.send(step("DELETE", f"{DEFINITIONS}/{definition.name}", "", JSON, {}))
-            pair.close()
+        with self.pair() as pair:
+            try:
+                self.ask_all(pair, definition, seed)
+            finally:
+                pair.send(step("DELETE", f"{DEFINITIONS}/{definition.name}", {}))
 
-    def ask(self, pair, definition, seed):
+    def ask_all(self, pair, definition, seed):
         for _ in range(8):
-            self.compare(pair, seed, step("POST", DEFINITIONS, "dryRun=All", JSON, definition.spoiled()))
-        created = self.compare(pair, seed, step("POST", DEFINITIONS, "", JSON, definition.body(definition.schemas)))
-        if created != 201:
+            self.status(pair, step("POST", DEFINITIONS, definition.spoiled(), query=[DRY]), seed=seed)
+        if self.status(pair, step("POST", DEFINITIONS, definition.body(definition.schemas)), seed=seed) != 201:
             return
-        self.created += 1
+        self.counts["definitions"] += 1
         self.wait(pair, definition)
-        before = {**step("POST", definition.url(definition.versions[0]), "", JSON, definition.object(definition.versions[0], "a", 0))}
-        if self.compare(pair, seed, before) is None:
+        if self.status(pair, step("POST", definition.url(definition.versions[0]), definition.object(definition.versions[0], "a", 0)), seed=seed) is None:
             return
         for i in range(60):
             one = definition.write()
-            dry = self.chance(definition)
-            if dry:
-                one["path"] += ("&" if "?" in one["path"] else "?") + "dryRun=All"
-            status = self.compare(pair, seed, one)
-            if status is None and not dry:
+            if definition.maker.maybe(0.6):
+                one["path"] += ("&" if "?" in one["path"] else "?") + DRY
+            if self.status(pair, one, seed=seed) is None:
                 break
             if i % 5 == 4:
-                self.compare(pair, seed, definition.read())
+                self.status(pair, definition.read(), seed=seed)
         for version in definition.versions:
-            self.compare(pair, seed, step("GET", f"/openapi/v3{definition.base}/{version}", "", {}))
-        self.compare(pair, seed, {**step("GET", f"{DEFINITIONS}/{definition.name}", "", {}), "ignore": ["status.conditions"]})
+            self.status(pair, step("GET", f"/openapi/v3{definition.base}/{version}"), seed=seed)
+        self.status(pair, step("GET", f"{DEFINITIONS}/{definition.name}", ignore=["status.conditions"]), seed=seed)
 
     @staticmethod
-    def chance(definition):
-        return definition.maker.maybe(0.6)
-
-    def wait(self, pair, definition):
+    def wait(pair, definition):
         """Waits until both servers serve all versions."""
         for version in definition.versions:
             for path in (definition.url(version), f"/openapi/v3{definition.base}/{version}"):
                 end = time.time() + 30
-                while time.time() < end and any(r.get("status") != 200 for r in pair.send(step("GET", path, "", {}))):
+                while time.time() < end and any(response.get("status") != 200 for response in pair.send(step("GET", path))):
                     time.sleep(0.2)
 
 
-def main():
-    args = comparison(__doc__, 300).parse_args()
-    run = Run(servers_of(args), time.time() + args.seconds)
-    seed = args.seed * 1_000_000
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        while time.time() < run.end:
-            for result in [pool.submit(run.one, seed + i) for i in range(4 * WORKERS)]:
-                result.result()
-            seed += 4 * WORKERS
-            if args.report:
-                with open(args.report, "w", encoding="utf-8") as out:
-                    json.dump(run.found, out)
-            print(
-                f"{run.created} definitions, {run.asked} asked, {run.by_chance} differ by chance, {run.listed} as listed, {len(run.found)} otherwise",
-                flush=True,
-            )
-    sys.exit(bool(run.found))
-
-
 if __name__ == "__main__":
-    main()
+    run = Schemas(__doc__, 300)
+    first = run.args.seed * 1_000_000
+    run.run(run.ask, lambda number: range(first + number * ROUND, first + (number + 1) * ROUND))

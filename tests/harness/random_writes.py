@@ -10,25 +10,14 @@ objects from there on.
 """
 
 import collections
-import concurrent.futures
 import copy
-import json
 import random
-import sys
-import time
 
-from classes import KNOWN, Known, signature
-from kind_samples import ODD_SAMPLES, SAMPLES
-from kinds import MERGE, Schemas
-from odd import Asker, comparison, every, odd_values, servers_of, step
-from pair import Pair
-from union_samples import UNION_SAMPLES
+from comparison import APPLY, OPERATIONS, STRATEGIC, Comparison, step
+from kinds import Schemas, every
+from odd import Asker, odd_values, samples
 
-WORKERS = 4
 WRITES = 30
-STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
-OPERATIONS = {"Content-Type": "application/json-patch+json"}
-APPLY = {"Content-Type": "application/apply-patch+yaml"}
 # what the server chooses, and may choose differently
 LEFT_OUT = {"services", "serviceaccounts", "endpoints"}
 
@@ -39,7 +28,6 @@ class Writer(Asker):
     def __init__(self, schemas, sample, seed):
         super().__init__(schemas, sample)
         self.chance = random.Random(f"{seed} {self.api_version} {self.plural} {sample.get('label', '')}")
-        self.url = f"{self.collection}/{self.name}"
         self.odd = self.odd_values()
 
     def maybe(self, share):
@@ -121,93 +109,39 @@ class Writer(Asker):
         query = ["fieldValidation=" + self.chance.choice(["Strict", "Ignore"])] if self.maybe(0.3) else []
         if self.maybe(0.5):
             query.append("dryRun=All")
-        url = self.url
         if pick == "apply":
             query.append("fieldManager=" + self.chance.choice(["one", "two", "three"]))
             if self.maybe(0.5):
                 query.append("force=true")
-            return {**step("PATCH", f"{url}?{'&'.join(query)}", self.fields(self.chance.choice([0.1, 0.4, 0.7]))), "headers": APPLY}
+            return step("PATCH", self.url, self.fields(self.chance.choice([0.1, 0.4, 0.7])), APPLY, query)
         if pick == "put":
-            return step("PUT", f"{url}?{'&'.join(query)}", self.versioned(self.fields(0.1)))
+            return step("PUT", self.url, self.versioned(self.fields(0.1)), query=query)
         if pick == "operations":
-            return {**step("PATCH", f"{url}?{'&'.join(query)}", self.operations()), "headers": OPERATIONS}
-        headers = STRATEGIC if pick == "strategic" else MERGE
-        return {**step("PATCH", f"{url}?{'&'.join(query)}", self.patch(pick == "strategic")), "headers": headers}
+            return step("PATCH", self.url, self.operations(), OPERATIONS, query)
+        return step("PATCH", self.url, self.patch(pick == "strategic"), STRATEGIC if pick == "strategic" else None, query)
 
 
-class Run:
-    def __init__(self, servers, end):
-        self.servers, self.end = servers, end
-        self.known = Known(KNOWN)
-        self.asked, self.chance, self.listed, self.found = 0, 0, 0, []
+class Writes(Comparison):
+    """The comparison of random writes."""
 
-    def kind(self, writer, seed):
-        pair = Pair(self.servers, {"name": "random", "about": "", "steps": []})
+    def ask(self, case):
+        sample, seed = case
         try:
-            for one in writer.before():
-                for asked in pair.sides:
-                    try:
-                        asked.perform(one)
-                    except KeyError:
-                        asked.send({key: value for key, value in one.items() if key != "save"})
-            for _ in range(WRITES):
-                if time.time() > self.end or not self.same(pair, writer, writer.write(), seed):
-                    return
-        finally:
-            for one in writer.removal():
-                for asked in pair.sides:
-                    asked.perform(one)
-            pair.close()
-
-    def same(self, pair, writer, one, seed):
-        """Whether both servers have the same object after a write."""
-        reference, got = pair.send(one)
-        self.asked += 1
-        if reference == got:
-            return True
-        changes = "dryRun" not in one["path"] and min(reference.get("status", 0), got.get("status", 0)) < 300
-        if not changes and any(again != reference or again == ours for again, ours in [pair.send(one) for _ in range(4)]):
-            self.chance += 1
-            return True
-        text = signature(reference, got)
-        if self.known.find(text, " ".join([one["method"], one["path"], json.dumps(one["headers"]), json.dumps(one["body"])])):
-            self.listed += 1
-        else:
-            self.found.append({"seed": seed, "kind": writer.plural, "signature": text, "want": reference, "got": got, "step": one})
-        return not changes
-
-
-def main():
-    parser = comparison(__doc__, 300)
-    parser.add_argument("--only", default="")
-    args = parser.parse_args()
-    servers = servers_of(args)
-    schemas, run, wanted = Schemas(servers[0]), Run(servers, time.time() + args.seconds), set(filter(None, args.only.split(",")))
-    samples = [
-        sample
-        for sample in [*SAMPLES, *ODD_SAMPLES, *UNION_SAMPLES]
-        if not sample.get("unstable") and sample["plural"] not in LEFT_OUT and (not wanted or sample["plural"] in wanted)
-    ]
-
-    def one(sample, seed):
-        try:
-            run.kind(Writer(schemas, sample, seed), seed)
+            writer = Writer(Schemas(self.servers[0]), sample, seed)
         except (IndexError, KeyError, ValueError):
             return  # the version is not served
-        except Exception as error:
-            print(f"!! {sample['plural']}: {type(error).__name__}: {error}")
-
-    seed = args.seed * 1000
-    while time.time() < run.end:
-        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(lambda sample: one(sample, seed), samples))
-        seed += 1
-        if args.report:
-            with open(args.report, "w", encoding="utf-8") as out:
-                json.dump(run.found, out)
-        print(f"{run.asked} asked, {run.chance} differ by chance, {run.listed} as listed, {len(run.found)} otherwise", flush=True)
-    sys.exit(bool(run.found))
+        with self.pair() as pair:
+            writer.create(pair)
+            try:
+                for _ in range(WRITES):
+                    if self.is_over() or self.status(pair, writer.write(), seed=seed, kind=writer.plural) is None:
+                        return
+            finally:
+                for one in writer.removal():
+                    pair.perform(one)
 
 
 if __name__ == "__main__":
-    main()
+    run = Writes(__doc__, 300, only={"default": ""})
+    waiting = [sample for sample in samples(run.args.only) if sample["plural"] not in LEFT_OUT]
+    run.run(run.ask, lambda number: [(sample, run.args.seed * 1000 + number) for sample in waiting])

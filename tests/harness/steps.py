@@ -8,22 +8,17 @@ lists. Of a description that the scenario did not send, only the presence is com
 import base64
 import http.client
 import json
-import queue
 import re
-import socket
 import ssl
-import threading
 import time
 from urllib.parse import urlparse
 
-COMPARED_HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch")
 UNORDERED = ("causes", "conditions", "managedFields", "resources", "groups", "verbs", "shortNames", "categories")
 RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 ECHOED = re.compile(r'(\\*"(?:resourceVersion|time|[a-zA-Z]*Timestamp|[a-zA-Z]*Time)\\*":\\*")(?:\d+|\d{4}-\d\d-\d\dT[0-9:.]+Z)(?=\\*")')
 ETCD_REVISION = re.compile(r"\brevision=\d+")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 READ_SECONDS = 90
-POLL_SECONDS = 0.02
 
 
 class EqualNames:
@@ -177,135 +172,20 @@ def parse(raw):
 
 
 class Server:
-    """The server under test and the credentials for it."""
+    """A server, and the token for it."""
 
-    def __init__(self, url, token=None, cert=None, key=None):
-        parsed = urlparse(url)
-        self.host, self.port, self.tls = parsed.hostname, parsed.port, parsed.scheme == "https"
-        self.headers = {"Authorization": "Bearer " + token} if token else {}
-        self.context = ssl._create_unverified_context()
-        if cert:
-            self.context.load_cert_chain(cert, key)
+    def __init__(self, url, token):
+        self.address, self.token = urlparse(url).netloc, token
 
-    def send(self, method, path, headers, body, timeout=30):
+    def send(self, method, path, headers, body=None, timeout=30):
         """Sends a request. Returns the connection, which the caller must close, and the response."""
-        if self.tls:
-            connection = http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=timeout)
-        else:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        connection = http.client.HTTPSConnection(self.address, context=ssl._create_unverified_context(), timeout=timeout)
         connection.request(method, path, body=body, headers=self.headers_of(headers))
         return connection, connection.getresponse()
 
     def headers_of(self, headers):
         """The headers of a request, including the common ones."""
-        return {"User-Agent": "replay/1", **self.headers, **headers}
-
-
-class Scenario:
-    """A run of a scenario: its variables and its watches."""
-
-    def __init__(self, scenario, server):
-        self.scenario, self.server = scenario, server
-        self.names, self.saved, self.watches, self.connections = EqualNames(), {}, {}, []
-        self.sent = sent_text(scenario)
-
-    def substitute(self, text):
-        return re.sub(r"\$\{(\w+)\}", lambda found: str(self.saved[found.group(1)]), text)
-
-    def perform(self, step):
-        """Performs a step. Returns the normalized response, or None if the step has none."""
-        if "sleep" in step:
-            time.sleep(step["sleep"])
-            return None
-        if "watch" in step:
-            self.open_watch(step)
-            return None
-        got = self.collect(step) if "collect" in step else self.send(step)
-        return hide_descriptions(got, self.sent)
-
-    def open_watch(self, step):
-        events = self.watches[step["watch"]] = queue.Queue()
-        headers, _ = self.encode(step)
-        connection, response = self.server.send("GET", self.substitute(step["path"]), headers, None, timeout=60)
-        self.connections.append(connection)
-        if response.status != 200:
-            events.put({"status": response.status, "body": parse(response.read())})
-            return
-
-        def pump():
-            try:
-                for line in response:
-                    if line.strip():
-                        events.put(json.loads(line))
-            except (OSError, ValueError, http.client.HTTPException):
-                pass  # the server ended the stream
-            events.put("<closed>")
-
-        threading.Thread(target=pump, daemon=True).start()
-
-    def close(self):
-        """Closes the watches."""
-        for connection in self.connections:
-            if connection.sock:
-                connection.sock.shutdown(socket.SHUT_RDWR)
-            connection.close()
-
-    def collect(self, step):
-        source, events = self.watches[step["collect"]], []
-        end = time.time() + step.get("seconds", 3)
-        while len(events) < step["events"] and time.time() < end:
-            try:
-                events.append(source.get(timeout=max(0.01, end - time.time())))
-            except queue.Empty:
-                break
-        for path in step.get("ignore", []):
-            drop(events, path)
-        return [normalize(event, self.names) for event in events]
-
-    def send(self, step):
-        response, raw = self.send_until(step)
-        in_protobuf = step.get("protobuf") and raw[:4] == b"k8s\0"
-        value = parse_protobuf(raw) if in_protobuf else parse(raw)
-        for variable, path in step.get("save", {}).items():
-            self.saved[variable] = lookup(value, path)
-        headers = {}
-        for name in COMPARED_HEADERS:
-            values = [value for header, value in response.getheaders() if header.lower() == name]
-            if values:
-                headers[name] = sorted(values) if len(values) > 1 else values[0]
-        for path in step.get("ignore", []):
-            drop(value, path)
-        return {"status": response.status, "headers": headers, "body": normalize(value, self.names)}
-
-    def send_until(self, step):
-        headers, body = self.encode(step)
-        until = step.get("until", {})
-        end = time.time() + until.get("seconds", 20 if until else 0)
-        while True:
-            connection, response = self.server.send(step["method"], self.substitute(step["path"]), headers, body)
-            raw = read_all(response)
-            connection.close()
-            if fulfils(until, response.status, raw.decode(errors="replace")) or time.time() > end:
-                return response, raw
-            time.sleep(POLL_SECONDS)
-
-    def encode(self, step):
-        headers = {"Accept": "application/json"}
-        headers.update({key: self.substitute(value) for key, value in step.get("headers", {}).items()})
-        body = None
-        if "text" in step:
-            body = self.substitute(step["text"]).encode()
-        elif "base64" in step:
-            body = base64.b64decode(step["base64"])
-        elif "body" in step:
-            separators = (",", ":") if self.scenario.get("compact") else None
-            body = self.substitute(json.dumps(step["body"], separators=separators)).encode()
-        if body is not None and "Content-Type" not in headers:
-            patch = step["method"] == "PATCH"
-            headers["Content-Type"] = "application/merge-patch+json" if patch else "application/json"
-        if headers.get("Content-Type") == "":
-            del headers["Content-Type"]
-        return headers, body
+        return {"User-Agent": "replay/1", "Authorization": "Bearer " + self.token, **headers}
 
 
 def read_all(response):
@@ -315,6 +195,8 @@ def read_all(response):
         chunks.append(chunk)
         if time.time() > end:
             raise TimeoutError("the response does not end")
+    # read1 does not notice the end of a body of a known length, after which the connection is free
+    response.close()
     return b"".join(chunks)
 
 

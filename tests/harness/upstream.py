@@ -38,30 +38,19 @@ class Upstream(Pintle):
         self.tokens.write_text(f'{TOKEN},tester,1,"system:masters"\n')
         key, port = self.dir / "accounts.key", free_port()
         openssl("genrsa", "-out", key, "2048")
-        command = [
-            self.binary,
-            "--etcd-servers",
-            self.etcd.urls,
-            "--bind-address",
-            "127.0.0.1",
-            "--secure-port",
-            port,
-            "--cert-dir",
-            self.dir / "certificates",
-            "--token-auth-file",
-            self.tokens,
-            "--authorization-mode",
-            "RBAC",
-            "--service-cluster-ip-range",
-            "10.0.0.0/24",
-            "--service-account-issuer",
-            "https://kubernetes.default.svc",
-            "--service-account-key-file",
-            key,
-            "--service-account-signing-key-file",
-            key,
-            *self.flags,
-        ]
+        flags = {
+            "etcd-servers": self.etcd.urls,
+            "bind-address": "127.0.0.1",
+            "secure-port": port,
+            "cert-dir": self.dir / "certificates",
+            "token-auth-file": self.tokens,
+            "authorization-mode": "RBAC",
+            "service-cluster-ip-range": "10.0.0.0/24",
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "service-account-key-file": key,
+            "service-account-signing-key-file": key,
+        }
+        command = [self.binary, *(f"--{name}={value}" for name, value in flags.items()), *self.flags]
         self.errors = open(self.dir / "stderr.log", "a+")
         if self not in STARTED:
             STARTED.append(self)

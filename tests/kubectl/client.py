@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 
+from documentation import Shell, cases
 from programs import go_build
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -39,7 +40,6 @@ class Kubectl:
 
     def __init__(self, binary, server, namespace):
         self.binary, self.server, self.namespace = binary, server, namespace
-        self.manifests = MANIFESTS
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="pintle-kubectl-"))
 
     def __enter__(self):
@@ -153,3 +153,20 @@ def has(text, *parts):
     flat = " ".join(text.split())
     for part in parts:
         assert " ".join(part.split()) in flat, f"\n  missing {part!r}\n  in {text}"
+
+
+def console(name):
+    """The cases of a file in `cases`."""
+    return cases(HERE / "cases" / f"{name}.txt")
+
+
+def check_console(pintle, kubectl, server, namespace, commands, manifests=MANIFESTS, without="(?!)"):
+    """Runs the commands of a case in a namespace, and compares what they print. Lines that match `without` do not count."""
+
+    def shown(output):
+        return "\n".join(line for line in output.replace(namespace, "NAMESPACE").splitlines() if not re.match(without, line))
+
+    with Shell(pintle, kubectl) as shell:
+        shell.execute(f"cp {manifests}/*.yaml . && cp {server.kubeconfig} kubeconfig && . {HERE}/functions.sh")
+        shell.execute(f"export KUBECONFIG=$PWD/kubeconfig NAMESPACE={namespace}; kubectl config set-context --current --namespace={namespace}")
+        shell.check(commands, shown)
