@@ -142,8 +142,8 @@ class Pintle:
         """A connection of this thread to the running process. It is kept, since a handshake takes longer than most requests."""
         peer = self.process, self.url
         if getattr(self.connections, "peer", None) != peer:
-            address = urllib.parse.urlsplit(self.url)
-            self.connections.kept = http.client.HTTPSConnection(address.hostname, address.port, context=insecure())
+            address = urllib.parse.urlsplit(self.url).netloc
+            self.connections.kept = http.client.HTTPSConnection(address, context=insecure())
             self.connections.peer = peer
         connection = self.connections.kept
         connection.timeout = timeout
