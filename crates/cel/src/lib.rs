@@ -52,6 +52,7 @@ pub use supply::LazyValue;
 pub use trace::{Traced, shown, trace};
 pub use value::authorization::{Authorization, Authorizer, Check, Decision};
 pub use value::semver::Version;
+pub use value::time::is_date_time;
 pub use value::{
     Configuration, Error, Foreign, Key, List, Map, Opaque, Result, Str, Timestamp, Val, from_json, misnamed, to_json,
 };

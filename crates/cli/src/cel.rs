@@ -1,7 +1,6 @@
 //! `pintle cel cost`: the estimated cost of the CEL rules of CRDs, its parts, and the bounds that would lower it.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use ::cel::rules::{Bound, DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Estimate, Explanation, Rules};
 use client::{Result, fail};
@@ -11,7 +10,7 @@ use machinery::{FieldPath, Value, json};
 use crate::count::counted;
 use crate::flags::Cel;
 use crate::values::TextOrJson;
-use crate::{cel_eval, limits, manifests};
+use crate::{cel_eval, limits, logs, manifests};
 
 /// The version of definitions that have another shape.
 const BETA: &str = "apiextensions.k8s.io/v1beta1";
@@ -31,7 +30,7 @@ pub fn run(task: &Cel) -> Result<()> {
         TextOrJson::Json => std::mem::take(&mut report.rows).into_iter().collect::<Value>().to_json() + "\n",
         TextOrJson::Text => std::mem::take(&mut report.text),
     };
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    logs::print(text.as_bytes())?;
     report.verdict()
 }
 

@@ -7,6 +7,7 @@ use client::{Context as _, Result, fail};
 use machinery::{Value, json};
 
 use crate::certificates::{ADMIN, AUTHORITY, Directory, Facts, SERVING, first, of_pem, rotation};
+use crate::logs;
 use crate::place::CertificatePlace;
 
 const DAY: i64 = 24 * 3600;
@@ -103,7 +104,7 @@ fn list(directory: &Directory, form: ListForm) -> Result<()> {
     let names = |facts: &Facts| -> Vec<String> {
         facts.names.dns.iter().cloned().chain(facts.names.addresses.iter().map(ToString::to_string)).collect()
     };
-    match form {
+    let text = match form {
         ListForm::Json => {
             let row = |(name, facts): &(&str, Facts)| {
                 let names: Value = names(facts).into_iter().map(Value::from).collect();
@@ -112,19 +113,20 @@ fn list(directory: &Directory, form: ListForm) -> Result<()> {
                     "notAfter": (machinery::time::rfc3339(facts.not_after)), "names": names
                 })
             };
-            say(&(rows.iter().map(row).collect::<Value>().to_json() + "\n"));
+            rows.iter().map(row).collect::<Value>().to_json() + "\n"
         }
         ListForm::Table => {
-            say(&format!("{:<8} {:<11} {:<42} {}\n", "NAME", "EXPIRES IN", "SUBJECT", "NAMES"));
+            let mut text = format!("{:<8} {:<11} {:<42} {}\n", "NAME", "EXPIRES IN", "SUBJECT", "NAMES");
             for (name, facts) in &rows {
                 let left = facts.not_after - now;
                 let left = if left < 0 { "expired".to_owned() } else { format!("{}d", left / DAY) };
                 let line = format!("{name:<8} {left:<11} {:<42} {}", facts.subject, names(facts).join(","));
-                say(&(line.trim_end().to_owned() + "\n"));
+                text += &(line.trim_end().to_owned() + "\n");
             }
+            text
         }
-    }
-    Ok(())
+    };
+    logs::print(text.as_bytes())
 }
 
 fn renew(place: &CertificatePlace, names: &[CertificateName]) -> Result<()> {

@@ -78,6 +78,11 @@ pub fn print(text: &[u8]) -> Result<()> {
     Stdout.write_all(text).and_then(|()| Stdout.flush()).context("cannot write to stdout")
 }
 
+/// Prints to stdout. Returns the exit status of a program that does no more than that.
+pub fn printed(text: &str) -> ExitCode {
+    print(text.as_bytes()).map_or_else(|failure| ended(&failure, ExitCode::FAILURE), |()| ExitCode::SUCCESS)
+}
+
 /// Prints a line to stdout, which may be closed.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");

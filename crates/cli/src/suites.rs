@@ -62,18 +62,14 @@ pub struct Test {
 const FORMS: [(&str, SuiteReport); 3] =
     [("text", SuiteReport::Text), ("json", SuiteReport::Json), ("junit", SuiteReport::Junit)];
 
-/// Runs the command. What could not be done is printed to stderr.
-pub fn run(task: &Test) -> ExitCode {
-    match tested(task) {
-        Ok(results) if !results.problems.is_empty() => ExitCode::from(2),
-        Ok(results) if results.failures() > 0 => ExitCode::from(1),
-        Ok(results) if !is_covered(task, &results) => ExitCode::from(1),
-        Ok(_) => ExitCode::SUCCESS,
-        Err(message) => {
-            logs::print_error(&format!("pintle: {message}"));
-            ExitCode::from(2)
-        }
-    }
+/// Runs the command. It fails if nothing can be tested.
+pub fn run(task: &Test) -> Result<ExitCode> {
+    let results = tested(task)?;
+    Ok(match results.problems.is_empty() {
+        false => ExitCode::from(2),
+        true if results.failures() > 0 || !is_covered(task, &results) => ExitCode::from(1),
+        true => ExitCode::SUCCESS,
+    })
 }
 
 /// Whether enough expressions were covered; otherwise an error says so.

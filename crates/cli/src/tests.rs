@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use base::metrics::{Description, descriptions};
+use base::metrics::{COUNTERS, Description, descriptions};
 use clap::{Arg, ArgAction, Command};
 use machinery::{Value, yaml};
 
@@ -47,7 +47,7 @@ fn flag_line(flag: &Arg) -> String {
         line += &format!(" One of {}.", choices.join(", "));
     }
     let defaults: Vec<String> = flag.get_default_values().iter().map(|value| value.to_string_lossy().into()).collect();
-    if takes && !defaults.is_empty() {
+    if takes && !defaults.is_empty() && !flag.is_hide_default_value_set() {
         line += &format!(" The default is `{}`.", defaults.join(","));
     }
     if let Some(variable) = flag.get_env() {
@@ -118,13 +118,29 @@ fn server_flags() -> String {
     text
 }
 
+/// The name of a metric in the text format of Prometheus.
+fn exposed_name(metric: &Description) -> String {
+    let suffix = if metric.kind.contains("Counter") { "_total" } else { "" };
+    format!("{}{suffix}", metric.name)
+}
+
+/// counter, gauge or histogram.
+fn metric_type(metric: &Description) -> &'static str {
+    let is_counter = metric.kind.contains("Counter") || COUNTERS.contains(&metric.name);
+    match metric.kind.contains("Histogram") {
+        true => "histogram",
+        false if is_counter => "counter",
+        false => "gauge",
+    }
+}
+
 fn metrics() -> String {
     let text = format!(
         "{GENERATED}# Metrics\n\n`/metrics` has these metrics, once there is something to count. Those whose names do not begin with\n\
          `pintle_` have the names, the labels and the meaning that they have in kube-apiserver, so its dashboards\nwork.\n\n"
     );
     let line = |metric: &Description| {
-        format!("- `{}` ({}): {}\n", metric.exposed_name(), metric.metric_type(), sentence(metric.help))
+        format!("- `{}` ({}): {}\n", exposed_name(metric), metric_type(metric), sentence(metric.help))
     };
     let mut lines: Vec<String> = descriptions().map(line).collect();
     lines.sort_unstable();

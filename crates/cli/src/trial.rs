@@ -27,7 +27,7 @@ pub struct TrialTask {
     #[arg(value_name = "FILE")]
     file: Option<String>,
 
-    /// The command under test, such as a controller, for sh. It must use KUBECONFIG. Each run has a free port in PINTLE_PORT.
+    /// The command under test, such as a controller, for sh. It must use KUBECONFIG. Each run has a free port in PINTLE_PORT, also for the commands of steps and checks.
     #[arg(long, value_name = "CMD")]
     start: Option<String>,
 

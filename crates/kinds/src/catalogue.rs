@@ -53,7 +53,7 @@ const GROUPS: &[GroupSource] = &[
 
 static SOURCES: Sources = Sources {
     groups: GROUPS,
-    posted: &[("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")],
+    scheme: include_str!("scheme.txt"),
     stages: stages::ALL,
     conditions: hiding::CONDITIONS,
     cells: cells::FUNCTIONS,

@@ -24,7 +24,7 @@ pub mod strategy;
 mod unreadable;
 mod version;
 
-pub use body::{Document, Format, Strict, type_text, typed_version};
+pub use body::{Document, Format, Strict, type_meta_error, type_text, typed_version};
 pub use codec::{Codec, Patched, TypeMeta, Unpatched, timestamps};
 pub use conversion::{Conversion, ReviewType};
 pub use definition::{Outline, from_definition, from_stored, with_empty_schemas};

@@ -153,6 +153,14 @@ impl Resource {
         Ok(object)
     }
 
+    /// Converts a custom resource from the version that its `apiVersion` names, and leaves what `to` does not declare.
+    pub async fn convert_unpruned(&self, object: Value, to: &Version) -> Result<Value> {
+        if object.str_at(&["apiVersion"]) == self.api_version(to).as_str() {
+            return Ok(object);
+        }
+        Box::pin(self.convert_outside(object, to)).await
+    }
+
     /// Converts by strategy `None`: sets `apiVersion` and prunes fields that `to` does not declare.
     fn renamed(&self, mut object: Value, to: &Version) -> Value {
         object.set_at(&["apiVersion"], Value::String(self.api_version(to)));

@@ -361,8 +361,7 @@ impl Server {
         let identity = api.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
         config.manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
         health.watch(&context.objects);
-        let fault = watch::Sender::new(None);
-        task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
+        let fault = supervised(&context.objects);
         let revision = context.objects.revision();
         name_foreign_authority(&context, &api.controllers.root_authority);
         if let Some(trust) = trust {
@@ -376,8 +375,8 @@ impl Server {
         audit.start();
         testing::keep_kinds(testing.is_some(), &context).await?;
         api.progress.keep(&context).await?;
-        testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
-        if testing.is_some() {
+        if let Some(testing) = &testing {
+            testing::start(testing, &assembled, stop.subscribe());
             health.for_testing();
         }
         let edge = http::Edge::new(http::EdgeParts {
@@ -393,12 +392,7 @@ impl Server {
             logs: config.capture.map(|capture| capture.logs),
             prefix: Default::default(),
         });
-        let edge = Arc::new(edge);
-        // workspaces expire by the clock of `default`, where their objects are
-        let begun = workspaces::start(workspaces, &edge, derived.leads(), stop.subscribe());
-        let branches = clock::within(clock.clone(), begun).await?;
-        edge.context.objects.store().sync().await?;
-        door.serve_all(edge, branches);
+        open_door(&door, edge, workspaces, derived.leads(), stop.subscribe()).await?;
         // no request waits for the first work of the controllers
         let candidate = clock::scoped(clock.as_ref(), || assembled.start(&api, &stop.subscribe()));
         let delay = config.shutdown_delay;
@@ -478,6 +472,30 @@ impl DiskWatch {
     }
 }
 
+/// Starts the workspaces, and then lets all requests in: what the start has written is on the disk.
+async fn open_door(
+    door: &http::Door,
+    edge: http::Edge,
+    workspaces: Option<Arc<Workspaces>>,
+    leads: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
+) -> Result<(), StartError> {
+    let edge = Arc::new(edge);
+    // workspaces expire by the clock of `default`, where their objects are
+    let begun = workspaces::start(workspaces, &edge, leads, stop);
+    let branches = clock::within(edge.clock.clone(), begun).await?;
+    edge.context.objects.store().sync().await?;
+    door.serve_all(edge, branches);
+    Ok(())
+}
+
+/// Starts the supervision of a store and its watch cache. Returns the fault that it reports.
+fn supervised(objects: &Arc<Objects>) -> watch::Sender<Option<String>> {
+    let fault = watch::Sender::new(None);
+    task::spawn("fault supervisor", supervise(Arc::downgrade(objects), fault.clone()));
+    fault
+}
+
 /// Reports a fault of the store or of the watch cache that has lasted for the grace period.
 async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
     let (mut ended_at, mut disk) = (None, DiskWatch::default());
@@ -501,7 +519,6 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
     }
 }
 
-/// Publishes the CA bundles and user headers that aggregated API servers are to trust.
 /// Logs that clients of the servers that share the store cannot trust all of them.
 fn name_foreign_authority(context: &Context, own: &str) {
     if controllers::published_authority(context).is_some_and(|published| is_foreign(&published, own)) {
@@ -521,6 +538,7 @@ fn is_foreign(published: &str, own: &str) -> bool {
     !published.is_empty() && !own.is_empty() && published.is_disjoint(&own)
 }
 
+/// Publishes the CA bundles and user headers that aggregated API servers are to trust.
 async fn publish_trust(context: Arc<Context>, trust: Vec<(&'static str, String)>) {
     if let Err(status) = verbs::publish_trust(&context, &trust).await {
         tracing::warn!(error = %status, "extension-apiserver-authentication cannot be published");

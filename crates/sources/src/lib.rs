@@ -23,7 +23,7 @@ pub use archived::{Secrets, write};
 pub use capture::{Capture, Captured, CapturedLog, LogKey, Run};
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use error::{ClusterError, Error, GitError};
-pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision, manifests};
+pub use inputs::{Input, InputPlace, Inputs, Neighbours, Patterns, Revision, manifests};
 pub use limits::DOCUMENT_BYTES_MAX;
 pub use packed::PackedObject;
 pub use plan::{INFERRED, Known, KnownKind, Origin, Plan, Planned, plan};

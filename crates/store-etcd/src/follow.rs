@@ -92,15 +92,8 @@ impl Changes for Follower {
     }
 }
 
-/// Watches at one member until that fails; ends without an error when the follower is dropped.
-async fn watch_on(
-    followed: &mut Followed,
-    attempt: usize,
-    batches: &mpsc::Sender<Result<Batch, StoreError>>,
-) -> Result<(), End> {
-    let client = followed.client.clone();
-    client.pause(attempt).await;
-    let (requests, receiver) = mpsc::channel(4);
+/// The request that creates the watch.
+fn creation(followed: &Followed) -> m::WatchRequest {
     let (key, range_end) = followed.keys.range();
     let create = m::WatchCreateRequest {
         key,
@@ -110,9 +103,20 @@ async fn watch_on(
         start_revision: m::number(followed.after.max(1)),
         progress_notify: true,
     };
-    let create = m::WatchRequest { action: Some(m::WatchAction::Create(create)) };
+    m::WatchRequest { action: Some(m::WatchAction::Create(create)) }
+}
+
+/// Watches at one member until that fails; ends without an error when the follower is dropped.
+async fn watch_on(
+    followed: &mut Followed,
+    attempt: usize,
+    batches: &mpsc::Sender<Result<Batch, StoreError>>,
+) -> Result<(), End> {
+    let client = followed.client.clone();
+    client.pause(attempt).await;
+    let (requests, receiver) = mpsc::channel(4);
     // the first message goes out with the stream
-    let _ = requests.try_send(create);
+    let _ = requests.try_send(creation(followed));
     let mut moves = client.moves();
     let mut stream = client.watch(ReceiverStream::new(receiver), attempt).await?;
     let mut requests_without_response = 0;

@@ -11,6 +11,7 @@ use resource::Version;
 
 use super::Attributes;
 use super::authorizer::{ExpressionAuthorizer, RequestResource};
+use super::patched::refusal;
 use crate::limits;
 
 /// A compiled expression, or its error; expressions are checked when their object is written.
@@ -154,7 +155,14 @@ async fn in_version<'a>(
     if !attributes.is_versioned() || resource.is_same_form(own, version) {
         return Ok(Cow::Borrowed(object));
     }
-    resource.convert(object.clone(), own, version).await.map(Cow::Owned)
+    if version.built_in.is_some() {
+        return resource.convert(object.clone(), own, version).await.map(Cow::Owned);
+    }
+    // a webhook before may have changed the version; kube-apiserver wraps this error twice
+    if let Some(why) = refusal(attributes, object) {
+        return Err(Status::internal(format!("Internal error occurred: {why}")));
+    }
+    resource.convert_unpruned(object.clone(), version).await.map(Cow::Owned)
 }
 
 /// A variable that is built on first use.

@@ -104,11 +104,10 @@ async fn call_webhooks(
             reinvocation.mark_invoked(i);
         }
     }
-    if was_changed
-        && let Some(object) = &object
-        && let Some(why) = patched::conversion_error(attributes, object)
-    {
-        return Err(Status::untyped(500, why));
+    match object {
+        Some(object) if was_changed => {
+            Ok(Some(patched::in_request_version(attributes, object, attributes.version).await?))
+        }
+        object => Ok(object),
     }
-    Ok(object)
 }

@@ -1,8 +1,8 @@
-//! Decoding of objects after a patch.
+//! Objects after a patch: their decoding, and their conversion to the version of the request.
 
 use base::wording;
-use machinery::Value;
-use resource::{Version, group_version};
+use machinery::{Status, Value};
+use resource::{Version, group_version, type_meta_error};
 
 use super::Attributes;
 
@@ -21,9 +21,10 @@ pub fn decoded(
     mut object: Value,
     unknown: Unknown,
 ) -> Result<Value, String> {
-    if !matches!(object, Value::Object(_)) {
+    let Value::Object(fields) = &object else {
         return Err(wording::not_an_object(if object.is_null() { "number" } else { object.json_type() }));
-    }
+    };
+    type_meta_error(fields).map_or(Ok(()), Err)?;
     let built_in = version.built_in.filter(|_| attributes.is_versioned());
     if built_in.is_some() {
         for key in ["apiVersion", "kind"] {
@@ -32,7 +33,9 @@ pub fn decoded(
             }
         }
     }
-    type_error(&object).map_or(Ok(()), Err)?;
+    if object.str_at(&["kind"]).is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{}'", object.to_json()));
+    }
     let Some(shaped) = built_in.map(|built_in| built_in.shape(&object)) else { return Ok(object) };
     shaped.error.map_or(Ok(()), Err)?;
     if unknown == Unknown::Dropped || shaped.unknown.is_empty() {
@@ -42,26 +45,52 @@ pub fn decoded(
     Err(format!("strict decoding error: {}", unknown.join(", ")))
 }
 
-fn type_error(object: &Value) -> Option<String> {
-    for key in ["apiVersion", "kind"] {
-        if let Some(other) = object.get(key).filter(|found| !matches!(found, Value::String(_) | Value::Null)) {
-            let found = other.json_type();
-            return Some(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{key} of type string"
-            ));
-        }
+/// Converts an object that plugins have changed in the version `from` to the version of the request. That of a custom resource is
+/// converted from the version that it has now, which they may have changed as well. As in kube-apiserver, what its schema does not
+/// declare is pruned later, and counts for the generation.
+pub async fn in_request_version(
+    attributes: &Attributes<'_>,
+    object: Value,
+    from: &Version,
+) -> Result<Value, ConversionError> {
+    let (resource, to) = (attributes.resource, attributes.version);
+    if !attributes.is_versioned() {
+        return Ok(object);
     }
-    object.str_at(&["kind"]).is_empty().then(|| format!("Object 'Kind' is missing in '{}'", object.to_json()))
+    if !resource.is_custom() {
+        return resource.convert(object, from, to).await.map_err(ConversionError::Failed);
+    }
+    refusal(attributes, &object).map_or(Ok(()), |why| Err(ConversionError::Refused(why)))?;
+    resource.convert_unpruned(object, to).await.map_err(ConversionError::Failed)
 }
 
-/// The error of a custom resource whose apiVersion or kind a patch has changed.
-pub fn conversion_error(attributes: &Attributes<'_>, object: &Value) -> Option<String> {
-    let resource = attributes.resource;
-    let wanted = group_version(&resource.group, &attributes.version.name);
-    let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
-    if !resource.is_custom() || !attributes.is_versioned() || api_version == wanted {
-        return None;
+/// Why an object is not converted.
+pub enum ConversionError {
+    /// It does not have a version of its resource.
+    Refused(String),
+    Failed(Status),
+}
+
+impl From<ConversionError> for Status {
+    fn from(error: ConversionError) -> Status {
+        match error {
+            ConversionError::Refused(why) => Status::untyped(500, why),
+            ConversionError::Failed(status) => status,
+        }
     }
+}
+
+/// The error of a custom resource whose `apiVersion` is not a version of its resource.
+pub fn refusal(attributes: &Attributes<'_>, object: &Value) -> Option<String> {
+    let resource = attributes.resource;
+    let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    Some(format!("{group}/{version}, Kind={kind} is unstructured and is not suitable for converting to \"{wanted}\""))
+    if resource.group != group {
+        let wanted = group_version(&resource.group, &attributes.version.name);
+        return Some(format!(
+            "{group}/{version}, Kind={kind} is unstructured and is not suitable for converting to \"{wanted}\""
+        ));
+    }
+    let is_known = resource.version(version).is_some();
+    (!is_known).then(|| format!("request to convert CR from an invalid group/version: {api_version}"))
 }

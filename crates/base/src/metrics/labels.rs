@@ -115,7 +115,7 @@ labels! {
         pub name: Label,
         pub r#type: &'static str,
         pub operation: &'static str,
-        /// `calling_webhook_error` or `no_error`.
+        /// `no_error`, `calling_webhook_error`, or `apiserver_internal_error` if the patch cannot be applied.
         pub error_type: &'static str,
         pub rejection_code: u16,
     }

@@ -41,6 +41,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use reads::Reads;
 pub use requests::RequestSeries;
+pub use text::COUNTERS;
 pub use workqueue::Queue;
 use workqueue::Queues;
 
@@ -53,28 +54,10 @@ pub const COMPONENT: &str = "apiserver";
 /// A metric, for the reference.
 pub struct Description {
     /// As it is registered, without the suffix `_total`.
-    name: &'static str,
+    pub name: &'static str,
     /// The Rust type.
-    kind: &'static str,
+    pub kind: &'static str,
     pub help: &'static str,
-}
-
-impl Description {
-    /// The name in the text format of Prometheus.
-    pub fn exposed_name(&self) -> String {
-        let suffix = if self.kind.contains("Counter") { "_total" } else { "" };
-        format!("{}{suffix}", self.name)
-    }
-
-    /// counter, gauge or histogram.
-    pub fn metric_type(&self) -> &'static str {
-        let is_counter = self.kind.contains("Counter") || text::COUNTERS.contains(&self.name);
-        match self.kind.contains("Histogram") {
-            true => "histogram",
-            false if is_counter => "counter",
-            false => "gauge",
-        }
-    }
 }
 
 pub fn descriptions() -> impl Iterator<Item = &'static Description> {

@@ -1,6 +1,7 @@
 //! Compilation of the rules of a CustomResourceDefinition: checks, programs, costs.
 
-use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, RuleErrors, RuleNode, Rules, path};
+use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, RuleErrors, RuleNode, Rules};
+use super::{Notation, resolve_field_path};
 use crate::check::Checked;
 use crate::cost::estimate::{Part, estimate, explain};
 use crate::decl::types::Type;
@@ -101,7 +102,7 @@ fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec
         if has_newline(field_path) {
             errors.push(invalid("fieldPath", "must not contain line breaks"));
         }
-        if path::normalized(field_path, schema).is_none() {
+        if resolve_field_path(field_path, schema, Notation::Brackets).is_err() {
             errors.push(invalid("fieldPath", "must be a valid path"));
         }
     }
@@ -547,7 +548,11 @@ fn estimated(env: &Environment, checked: &Checked, parts: bool) -> (u64, Vec<Par
 
 /// Returns a closure that compiles the rules of a node. It holds the rules and their normalized field paths, not the schema.
 fn compile_rules(schema: &Value, decl: Arc<Decl>, functions: Functions) -> super::CompileRules {
-    let source = |rule: &Value| (rule.clone(), path::normalized(rule.str_at(&["fieldPath"]), schema));
+    let normalized = |path: &str| {
+        let (path, _) = resolve_field_path(path, schema, Notation::Brackets).ok()?;
+        Some(path.as_str().to_owned())
+    };
+    let source = |rule: &Value| (rule.clone(), normalized(rule.str_at(&["fieldPath"])));
     let sources: Vec<(Value, Option<String>)> = rules(schema).iter().map(source).collect();
     Box::new(move || {
         let compiled = |(rule, field_path): (Value, Option<String>)| {

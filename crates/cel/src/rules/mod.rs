@@ -20,6 +20,7 @@ use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
 use machinery::value::find_sorted;
 use machinery::{FieldError, FieldPath, Release, Text, Value};
+pub use path::{Notation, resolve_field_path};
 use std::sync::{Arc, LazyLock};
 
 /// How the rules of a CRD are checked.

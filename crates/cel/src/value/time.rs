@@ -125,9 +125,14 @@ pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     parse_timestamp(text).or_else(|| parse_timestamp(&format!("{text}Z")))
 }
 
-/// Whether a text is valid in the named format `datetime`: a date, `t` in either case, a time of day with any fraction, and
-/// `z` in either case or an offset of any size. As upstream, text after a second `t` is ignored.
-pub(crate) fn is_date_time(text: &str) -> bool {
+/// Whether a text is valid in the format `date-time` of schemas and of CEL (`strfmt.IsDateTime`): a date, `t` in either case, a
+/// time of day with any fraction, and `z` in either case or an offset of any size. As upstream, text after a second `t` is
+/// ignored.
+///
+/// ```
+/// assert!(cel::is_date_time("2020-01-01t00:00:00.5z") && !cel::is_date_time("2020-01-01T00:00:00"));
+/// ```
+pub fn is_date_time(text: &str) -> bool {
     let is_t = |c: char| c.eq_ignore_ascii_case(&'t');
     let Some((day, rest)) = text.split_once(is_t) else { return false };
     let time = rest.split(is_t).next().unwrap_or_default();
@@ -137,15 +142,15 @@ pub(crate) fn is_date_time(text: &str) -> bool {
     parse_date(day).is_ok() && colons && in_day && time.get(8..).is_some_and(is_fraction_and_zone)
 }
 
-/// Any character before digits, or nothing; then `z` or `+hh:mm`.
-pub(crate) fn is_fraction_and_zone(text: &str) -> bool {
+/// Any character but a line break before digits, as `.` of Go's regular expressions, or nothing; then `z` or `+hh:mm`.
+fn is_fraction_and_zone(text: &str) -> bool {
     let is_zone = |text: &str| {
         let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
         let is_pair = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
         text.eq_ignore_ascii_case("z") || offset.is_some_and(|(hours, minutes)| is_pair(hours) && is_pair(minutes))
     };
     let mut chars = text.chars();
-    let without_point = chars.next().map_or("", |_| chars.as_str());
+    let without_point = chars.next().filter(|point| *point != '\n').map_or("", |_| chars.as_str());
     let (digits, zone) = take_digits(without_point);
     is_zone(text) || (!digits.is_empty() && is_zone(zone))
 }
@@ -187,6 +192,10 @@ mod tests {
             ("2020-01-01T00:00:00Z", true),
             ("2020-01-01t00:00:00z", true),
             ("2020-01-01t23:59:59.123456789+01:00", true),
+            ("2020-01-01T00:00:00é5Z", true),
+            ("2020-01-01T00:00:00\r5Z", true),
+            ("2020-01-01T00:00:00\n5Z", false),
+            ("2020-01-01T00:00:00.5Z\n", false),
             ("2020-01-01T00:00:00", false),
             ("2020-01-01 00:00:00Z", false),
             ("2020-01-01T24:00:00Z", false),

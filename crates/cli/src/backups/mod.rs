@@ -65,7 +65,7 @@ pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<()> {
     let files = kept_files(keys)?;
     let content = describe(&found, &files);
     if file == Path::new(STANDARD) {
-        let written = store::write_backup(found, &files, std::io::stdout()).and_then(|mut out| out.flush());
+        let written = store::write_backup(found, &files, logs::Stdout).and_then(|mut out| out.flush());
         written.context("cannot write the backup to stdout")?;
         logs::print_error(&format!("the backup holds {content}"));
         return Ok(());
@@ -84,7 +84,7 @@ pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<()> {
     let access = Access::read_all(kubeconfigs)?.outside_workspaces();
     let runtime = crate::runtime::single()?;
     if file == Path::new(STANDARD) {
-        return runtime.block_on(receive(&access, &mut std::io::stdout()));
+        return runtime.block_on(receive(&access, &mut logs::Stdout));
     }
     if file.exists() {
         return fail(format!("{}: the file exists already", file.display()));

@@ -54,22 +54,16 @@ pub struct Diff {
     pub output: DiffForm,
 }
 
-/// Runs the command. What could not be done is printed to stderr.
-pub fn run(task: &Crd) -> ExitCode {
+/// Runs the command. It fails if the definitions cannot be compared.
+pub fn run(task: &Crd) -> Result<ExitCode> {
     let Crd::Diff(task) = task;
-    let compared = compared(task).and_then(|report| {
-        logs::print(report.text(task.output, &task.new)?.as_bytes())?;
-        Ok(report.worst())
-    });
-    match compared {
-        Ok(Some(Severity::Breaking)) => ExitCode::from(1),
-        Ok(Some(Severity::Warning)) if task.strict => ExitCode::from(1),
-        Ok(_) => ExitCode::SUCCESS,
-        Err(message) => {
-            logs::print_error(&format!("pintle: {message}"));
-            ExitCode::from(2)
-        }
-    }
+    let report = compared(task)?;
+    logs::print(report.text(task.output, &task.new)?.as_bytes())?;
+    Ok(match report.worst() {
+        Some(Severity::Breaking) => ExitCode::from(1),
+        Some(Severity::Warning) if task.strict => ExitCode::from(1),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 /// The changes of the definitions, by name, and what they do to objects.

@@ -151,9 +151,9 @@ fn write(directory: &Path) -> Result<()> {
     link_programs(directory)?;
     match find("kubectl") {
         Some(kubectl) => link(&kubectl, &directory.join("kubectl"))?,
-        None => println!("kubectl is not in PATH; tests that run it need it in {}", directory.display()),
+        None => logs::say(&format!("kubectl is not in PATH; tests that run it need it in {}", directory.display())),
     }
-    println!("{}", export_line(directory));
+    logs::say(&export_line(directory));
     Ok(())
 }
 
@@ -190,19 +190,21 @@ fn print(directory: &Path, form: AssetsForm, installed_only: bool) -> Result<()>
         link_programs(directory)?;
     }
     let path = absolute(directory);
-    match form {
-        AssetsForm::Path => print!("{}", path.display()),
-        AssetsForm::Env => println!("{}", export_line(directory)),
-        AssetsForm::Overview => println!("Version: {}\nOS/Arch: {}\nPath: {}", version(), platform(), path.display()),
-    }
-    Ok(())
+    let text = match form {
+        AssetsForm::Path => path.display().to_string(),
+        AssetsForm::Env => export_line(directory) + "\n",
+        AssetsForm::Overview => {
+            format!("Version: {}\nOS/Arch: {}\nPath: {}\n", version(), platform(), path.display())
+        }
+    };
+    logs::print(text.as_bytes())
 }
 
 fn list(flags: &Setup) -> Result<()> {
     let is_there = is_there(&flags.directory());
     if is_there || !flags.installed_only {
         let state = if is_there { "(installed)" } else { "(available)" };
-        logs::say(&format!("{state}  v{}  {}", version(), platform()));
+        logs::print(format!("{state}  v{}  {}\n", version(), platform()).as_bytes())?;
     }
     Ok(())
 }

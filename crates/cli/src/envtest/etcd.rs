@@ -28,8 +28,7 @@ const HELP: &str = "etcd of Pintle: responds to health checks for test environme
 /// Serves until a signal ends the process, or until its parent process has ended.
 pub fn run(arguments: &[String]) -> ExitCode {
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
+        return logs::printed(HELP);
     }
     let urls = value_of(arguments, "--listen-client-urls").unwrap_or("http://127.0.0.1:2379");
     let parent = parent_id();

@@ -2,9 +2,9 @@
 //! the storage, the server's files and the controllers need to change.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use super::{Start, etcd};
+use crate::logs;
 use crate::upstream_flags::{self, has_value};
 
 /// The environment variable that enables the controllers that do not run in a test environment of kube-apiserver.
@@ -19,12 +19,12 @@ struct Flag {
 
 pub fn start(arguments: &[String]) -> Start {
     if arguments.iter().any(|argument| argument == "--version") {
-        println!("Kubernetes v1.{}.0 (pintle {})", machinery::Release::default().minor(), env!("CARGO_PKG_VERSION"));
-        return Start::End(ExitCode::SUCCESS);
+        let minor = machinery::Release::default().minor();
+        let text = format!("Kubernetes v1.{minor}.0 (pintle {})\n", env!("CARGO_PKG_VERSION"));
+        return Start::End(logs::printed(&text));
     }
     if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
-        print!("{}", help());
-        return Start::End(ExitCode::SUCCESS);
+        return Start::End(logs::printed(&help()));
     }
     let flags = split(&arguments[1..]);
     let mut translated = vec!["pintle".to_owned(), "serve".to_owned()];

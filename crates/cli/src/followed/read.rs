@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use machinery::Value;
 use offline::findings::{self, Checked, Finding, Report, Severity, Style};
-use sources::{Document, Input, Object};
+use sources::{Document, Input, Neighbours, Object};
 
 use crate::limits;
 
@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> Result<Vec<Item>, Vec<Checked>> {
     let unreadable = |error: sources::Error| vec![Checked::unreadable(name.clone(), error)];
     let text = Input::File(path.to_owned()).text(limits::FOLLOWED_BYTES_MAX).map_err(unreadable)?;
     let input = Input::Read(name.clone(), text);
-    if !input.is_manifest() {
+    if !input.is_manifest(&mut Neighbours::default()) {
         return Ok(vec![]);
     }
     let (mut items, mut wrong) = (vec![], vec![]);

@@ -1,5 +1,6 @@
-//! Tests of the binary as a process: authentication by certificates, and restored backups.
+//! Tests of the binary as a process: authentication by certificates, closed streams, and restored backups.
 
 mod certificates;
+mod closed_stdout;
 mod restore;
 mod server;

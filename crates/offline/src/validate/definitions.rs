@@ -12,7 +12,7 @@ use crate::engine::{Content, Engine, RequestOptions};
 use crate::error::Error;
 use crate::findings::{self, Checked, Finding};
 use sources::cluster::{self, Cluster};
-use sources::{Document, Input, InputPlace, Inputs, Object, Undecodable};
+use sources::{Document, Input, InputPlace, Inputs, Neighbours, Object, Undecodable};
 
 /// The kinds that others depend on, in the order in which they are created.
 const KINDS: [&str; 7] = [
@@ -42,9 +42,10 @@ pub async fn environment(settings: &Settings) -> Result<Inputs, Error> {
         }
         let Inputs { inputs, places, problems } = Inputs::of(std::slice::from_ref(argument));
         // as among the manifests: of a directory, what is no manifest is left out
+        let mut neighbours = Neighbours::default();
         let named = inputs.into_iter().zip(places);
         let (inputs, places): (Vec<_>, Vec<_>) =
-            named.filter(|(input, place)| place.below.is_empty() || input.is_manifest()).unzip();
+            named.filter(|(input, place)| place.below.is_empty() || input.is_manifest(&mut neighbours)).unzip();
         found.inputs.extend(inputs);
         found.places.extend(places);
         found.problems.extend(problems);

@@ -24,7 +24,7 @@ use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
 use check::Checker;
 use definitions::Definitions;
 use previous::Previous;
-use sources::{Document, Inputs, Patterns};
+use sources::{Document, Inputs, Neighbours, Patterns};
 
 /// What is checked, and against what.
 #[derive(Clone, Debug, Default)]
@@ -151,9 +151,11 @@ fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), Error> {
     let patterns = Patterns::read(&settings.ignored)?;
     let Inputs { inputs, places, problems } = Inputs::of(&settings.inputs);
     let (mut kept, mut ignored) = (Inputs { problems, ..Inputs::default() }, vec![]);
+    let mut neighbours = Neighbours::default();
     for (input, place) in inputs.into_iter().zip(places) {
         // what was named is meant, unless it is to be ignored
-        let is_other = settings.others == Others::LeftOut && !place.below.is_empty() && !input.is_manifest();
+        let is_other =
+            settings.others == Others::LeftOut && !place.below.is_empty() && !input.is_manifest(&mut neighbours);
         if is_other || patterns.ignore(&place.path) {
             ignored.push(input.name());
         } else {

@@ -16,11 +16,25 @@ const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "
 impl Catalogue {
     /// Whether kube-apiserver can read a body of this type.
     pub fn is_known(&'static self, api_version: &str, kind: &str) -> bool {
-        let is = |known: &str| known == kind || kind.strip_suffix("List") == Some(known);
-        let is_row = |row: &BuiltIn| row.api_version == api_version && is(row.kind);
-        let is_posted = |(of, known): &(&str, &str)| *of == api_version && is(known);
-        let listed = self.registered().any(is_row) || self.sources().posted.iter().any(is_posted);
-        listed || UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && self.is_group_version(api_version))
+        let item = kind.strip_suffix("List");
+        let is_row = |row: &BuiltIn| {
+            let is_list = || row.review().is_none() && item == Some(row.kind);
+            row.api_version == api_version && (row.kind == kind || is_list())
+        };
+        let is_further = |further: &str| match further.strip_suffix('*') {
+            Some(listed) => listed == kind || item == Some(listed),
+            None => further == kind,
+        };
+        self.registered().any(is_row)
+            || self.further_types(api_version).is_some_and(|mut types| types.any(is_further))
+            || UNVERSIONED.contains(&kind)
+            || (OPTIONS.contains(&kind) && self.is_group_version(api_version))
+    }
+
+    /// The types of the scheme that are no kinds of this server; `None` if it has all types of the version.
+    fn further_types(&'static self, api_version: &str) -> Option<impl Iterator<Item = &'static str>> {
+        let mut lines = self.sources().scheme.lines();
+        lines.find_map(|line| Some(line.strip_prefix(api_version)?.strip_prefix(' ')?.split(' ')))
     }
 
     /// As [`Catalogue::is_known`], for a server whose scheme has only the types of one group.
@@ -46,13 +60,18 @@ impl Catalogue {
     }
 
     fn is_group_version(&'static self, api_version: &str) -> bool {
-        self.registered().any(|row| row.api_version == api_version)
+        self.registered().any(|row| row.api_version == api_version) || self.further_types(api_version).is_some()
     }
 }
 
 /// The version of the Go type of a kind. Types that belong to no group are those of `meta/v1`.
 pub fn type_version<'a>(api_version: &'a str, kind: &str) -> &'a str {
     if is_shared(kind) { "v1" } else { api_version.rsplit('/').next().unwrap_or_default() }
+}
+
+/// Whether a type is known in every version of every group.
+pub fn is_unversioned(kind: &str) -> bool {
+    UNVERSIONED.contains(&kind)
 }
 
 /// Whether a type belongs to `meta/v1` whatever group version registers it.

@@ -22,7 +22,7 @@ pub use catalogue::{
     Shaped, StatusFacts, StatusMetadata,
 };
 pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION, selector_text};
-pub use foreign::{meta_shape, type_version};
+pub use foreign::{is_unversioned, meta_shape, type_version};
 pub use reserved::STATIC_SUFFIX;
 pub use source::{CellFunction, Check, Condition, GroupSource, Named, Sources};
 

@@ -38,7 +38,11 @@ impl Codec for BuiltInCodec {
         if document.format == Format::Json && !duplicates.is_empty() {
             object = self.row_of(&object).joined(document.bytes());
         }
-        let posted_as = self.row.also_posted_as.filter(|version| object.str_at(&["apiVersion"]) == *version);
+        let posted_as = self.row.also_posted_as.filter(|version| {
+            // an error about another kind names its own version
+            let is_own_kind = ["", self.row.kind].contains(&type_text(&object, "kind"));
+            is_own_kind && object.str_at(&["apiVersion"]) == *version
+        });
         if posted_as.is_some() {
             object.set_at(&["apiVersion"], Value::String(self.at.api_version()));
         }

@@ -8,8 +8,8 @@ use schema::shape;
 
 use super::timestamps::Uncoerced;
 use super::{BodyType, Codec, Patched, TypeMeta, Unpatched, Warn, report, split_version};
-use crate::body::{Document, Format, Strict};
-use crate::builtin::{Catalogue, type_version};
+use crate::body::{Document, Format, Strict, type_error};
+use crate::builtin::{Catalogue, is_unversioned, meta_shape, type_version};
 use crate::scheme::unknown_kind;
 
 pub const SCALE_VERSION: &str = "autoscaling/v1";
@@ -51,8 +51,12 @@ impl Codec for ScaleCodec {
                 return Err(Unpatched::Invalid(why));
             }
         }
-        normalize(scale, strict)?;
+        if let Some(why) = type_error(scale).or_else(|| self.patched_type_error(scale)) {
+            return Err(Unpatched::Invalid(why));
+        }
+        read(scale, strict, None)?;
         keep_seen(strict);
+        set_type(scale);
         Ok(())
     }
 
@@ -70,6 +74,38 @@ impl Codec for ScaleCodec {
 
     fn normalize_admitted(&self, _scale: &mut Value) -> Result<()> {
         Ok(())
+    }
+}
+
+impl ScaleCodec {
+    /// The error of a patched Scale whose type is another one that the scheme has, or that it does not have.
+    fn patched_type_error(&self, scale: &Value) -> Option<String> {
+        let (kind, api_version) = type_of(scale);
+        if kind == KIND && api_version == SCALE_VERSION {
+            return None;
+        }
+        let is_former = kind == KIND && FORMER_VERSIONS.contains(&api_version.as_str());
+        // in former versions, the selector was a map
+        if is_former && !scale.str_at(&["status", "selector"]).is_empty() {
+            let why = "json: cannot unmarshal string into Go struct field ScaleStatus.status.selector of type map[string]string";
+            return Some(why.to_owned());
+        }
+        let (version, to) = (type_version(&api_version, &kind), if self.is_custom() { "v1" } else { "autoscaling" });
+        let unconverted = || format!("converting ({version}.{kind}) to ({to}.{KIND}): unknown conversion");
+        let shaped = match self {
+            ScaleCodec::BuiltIn(_) if is_former => return None,
+            ScaleCodec::BuiltIn(kinds) if kinds.is_known(&api_version, &kind) => {
+                kinds.shape_of(&api_version, &kind, scale)
+            }
+            ScaleCodec::Custom if is_former => None,
+            ScaleCodec::Custom if is_unversioned(&kind) => meta_shape(&kind, scale),
+            _ => return Some(unknown_kind(&kind, &api_version)),
+        };
+        Some(shaped.and_then(|shaped| shaped.error).unwrap_or_else(unconverted))
+    }
+
+    fn is_custom(&self) -> bool {
+        matches!(self, ScaleCodec::Custom)
     }
 }
 

@@ -116,6 +116,12 @@ impl ScaleView {
             );
             return Err(Status::invalid("autoscaling", "Scale", old.str_at(&["metadata", "name"]), &[error]));
         }
+        let (uid, own_uid) = (scale.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
+        if !uid.is_empty() && uid != own_uid && !self.at.resource.is_custom() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own_uid}");
+            let (resource, name) = (&self.at.resource, old.str_at(&["metadata", "name"]));
+            return Err(Status::conflict(&resource.group, &format!("{}/scale", resource.plural), name, &why));
+        }
         let mut object = old.clone();
         object.set_at(&segments(path), Value::Int(replicas));
         let (before, after) = (old.at(&MANAGED_FIELDS), scale.at(&MANAGED_FIELDS));

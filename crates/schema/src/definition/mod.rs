@@ -12,7 +12,6 @@ mod conditions;
 mod conversion;
 mod decode;
 mod defaults;
-mod fieldpath;
 mod hoist;
 mod names;
 mod options;

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
+use cel::rules::{Notation, resolve_field_path};
 use machinery::field::{FieldErrorKind, FieldErrors};
 use machinery::types::internal_json;
 use machinery::{FieldError, FieldPath, Value};
 
-use super::fieldpath::{self, Notation};
 use super::openapi::{entries, flag, has_properties, is_leaf, items, list, property, text};
 use super::options::Options;
 use super::{defaults, structural};
@@ -405,7 +405,7 @@ impl SchemaWalk<'_> {
         }
         let resolvable = || {
             structural::unsupported(schema).is_some()
-                || fieldpath::resolve(field_path, schema, Notation::Brackets).is_ok()
+                || resolve_field_path(field_path, schema, Notation::Brackets).is_ok()
         };
         if !field_path.is_empty() && !resolvable() {
             self.errors.invalid(&place(), &field("fieldPath"), "must be a valid path");

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cel::rules::{Notation, resolve_field_path};
 use machinery::Value;
 use machinery::types::internal_json;
 
-use super::fieldpath::{self, Notation};
 use super::hoist::Hoisted;
 use super::openapi::{flag, text};
 use super::options::Options;
@@ -109,7 +109,7 @@ pub(super) fn selectable(fields: At, validation: At, absent: &str, options: &Opt
             path.required("");
             continue;
         }
-        let (found, node) = match fieldpath::resolve(path.as_text(), schema.value, Notation::DotsOnly) {
+        let (found, node) = match resolve_field_path(path.as_text(), schema.value, Notation::DotsOnly) {
             Ok(found) => found,
             Err(problem) => {
                 path.invalid(format!("is an invalid path: {problem}"));

@@ -63,7 +63,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("password", |_| true),
     ("date", time::date),
     ("duration", |s| parse_duration(s).is_some()),
-    ("datetime", time::date_time),
+    ("datetime", cel::is_date_time),
     ("k8sshortname", |s| dns1123_label(s).is_empty()),
     ("k8slongname", |s| dns1123_subdomain(s).is_empty()),
 ];

@@ -2,44 +2,8 @@
 
 use machinery::time::{parse_date, parse_nanoseconds};
 
-fn number(text: &str, digits: usize) -> Option<i64> {
-    (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
-}
-
 pub(super) fn date(text: &str) -> bool {
     parse_date(text).is_ok()
-}
-
-/// Only the parts before and after the first `t` are checked.
-pub(super) fn date_time(text: &str) -> bool {
-    let mut parts = text.split(['t', 'T']);
-    let (Some(day), Some(clock)) = (parts.next(), parts.next()) else { return false };
-    text.len() >= 4 && date(day) && time_of_day(clock)
-}
-
-/// `hh:mm:ss`, a fraction that starts with any character, and a zone.
-fn time_of_day(text: &str) -> bool {
-    let Some((clock, rest)) = text.split_at_checked(8) else { return false };
-    let mut fields = clock.split(':').map(|f| number(f, 2));
-    let (Some(Some(h)), Some(Some(m)), Some(Some(s)), None) =
-        (fields.next(), fields.next(), fields.next(), fields.next())
-    else {
-        return false;
-    };
-    if h > 23 || m > 59 || s > 59 {
-        return false;
-    }
-    zone(rest) || {
-        let mut chars = rest.chars();
-        let digits = chars.next().filter(|c| *c != '\n').map(|_| chars.as_str()).unwrap_or_default();
-        let after = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-        after.len() < digits.len() && zone(after)
-    }
-}
-
-fn zone(text: &str) -> bool {
-    let Some(offset) = text.strip_prefix(['+', '-']) else { return matches!(text, "z" | "Z") };
-    matches!(offset.split_once(':'), Some((h, m)) if number(h, 2).is_some() && number(m, 2).is_some())
 }
 
 const UNITS: &[(&[&str], i64)] = &[

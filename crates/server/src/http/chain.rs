@@ -245,26 +245,12 @@ impl Edge {
                 }
             }
         };
-        prepend_warnings(&reply.warnings, response.headers_mut());
-        if reply.closes {
-            set(response.headers_mut(), "connection", "close");
-        }
-        reply.audit(|audit| audit.responded(response.status().as_u16()));
-        if let Some(span) = &mut reply.span {
-            span.set_status(response.status().as_u16());
-        }
-        if let Some(observation) = reply.observation.take() {
-            observation.ended(&ending_of(&response));
-        }
+        record_end(reply, &mut response);
         measured.end(&mut response);
         if let Some(InternalCause(cause)) = response.extensions().get() {
             tracing::info!(cause, audit_id, "request failed");
         }
         log.end(response.status(), audit_id);
-        if let Some(classification) = reply.classification {
-            response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);
-            response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", classification.level);
-        }
         copied_response(response, tap)
     }
 
@@ -338,6 +324,25 @@ fn panicked(panics: &AtomicU64, audit_id: &str, error: &str) -> HttpResponse {
     METRICS.request_panics.inc();
     tracing::error!(error, audit_id, "request handler panicked");
     respond::text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
+}
+
+/// Records the response for the audit log, the trace and the interceptor, and adds the headers that were collected meanwhile.
+fn record_end(reply: Reply, response: &mut HttpResponse) {
+    prepend_warnings(&reply.warnings, response.headers_mut());
+    if reply.closes {
+        set(response.headers_mut(), "connection", "close");
+    }
+    reply.audit(|audit| audit.responded(response.status().as_u16()));
+    if let Some(mut span) = reply.span {
+        span.set_status(response.status().as_u16());
+    }
+    if let Some(observation) = reply.observation {
+        observation.ended(&ending_of(response));
+    }
+    if let Some(classification) = reply.classification {
+        response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);
+        response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", classification.level);
+    }
 }
 
 /// Adds the headers that every response has.

@@ -237,10 +237,10 @@ impl Edge {
         let Some(flow) = &self.context.flow else {
             return self.inflight.admit(info, user).map(RequestSlot::Counted).ok_or_else(too_many);
         };
-        let running = CountedRequest::begin(info);
+        let counted = CountedRequest::begin(info);
         let (classification, seat) = flow.admit(user, info, is_master, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
         reply.classification = classification;
-        seat.map(|seat| RequestSlot::Seated(seat, running)).map_err(|_| too_many())
+        seat.map(|seat| RequestSlot::Seated(seat, counted)).map_err(|_| too_many())
     }
 
     /// The duration of `?timeout=`, at most the request timeout of the server.

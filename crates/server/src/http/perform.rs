@@ -72,17 +72,7 @@ impl Edge {
     ) -> Result<HttpResponse> {
         let verb = verb_of(&request)?;
         if let Some(OwnEndpoint::Connect(connect)) = request.endpoint() {
-            if connect == Connect::Log {
-                check_accept_of_log(headers, reply)?;
-            }
-            if let (Connect::Log, Some(logs)) = (connect, &self.logs) {
-                return self.captured_log(logs.clone(), &request, reply).await;
-            }
-            verbs::connect(&self.context, &request, connect).await?;
-            if connect == Connect::Log {
-                check_shape_of_log(reply)?;
-            }
-            return Ok(response(StatusCode::NO_CONTENT, Body::Full(Bytes::new())));
+            return self.connect(&request, connect, headers, reply).await;
         }
         let patch = match verb {
             Verb::Patch => Some(patch_kind(self.served, &request, headers)?),
@@ -132,6 +122,27 @@ impl Edge {
             Verb::Proxy | Verb::None => return Err(request.resource.verb_not_supported(verb.as_str())),
         };
         reply.outcome(&request, outcome).await
+    }
+
+    /// Connects to a Pod, a Node or a Service. A captured log is read; nothing else is there to be connected to.
+    async fn connect(
+        &self,
+        request: &Arc<Request>,
+        connect: Connect,
+        headers: &HeaderMap,
+        reply: &Reply,
+    ) -> Result<HttpResponse> {
+        if connect == Connect::Log {
+            check_accept_of_log(headers, reply)?;
+        }
+        if let (Connect::Log, Some(logs)) = (connect, &self.logs) {
+            return self.captured_log(logs.clone(), request, reply).await;
+        }
+        verbs::connect(&self.context, request, connect).await?;
+        if connect == Connect::Log {
+            check_shape_of_log(reply)?;
+        }
+        Ok(response(StatusCode::NO_CONTENT, Body::Full(Bytes::new())))
     }
 
     async fn create(&self, request: &Arc<Request>, headers: &HeaderMap, body: RequestBody) -> Result<Outcome> {

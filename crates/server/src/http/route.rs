@@ -71,24 +71,12 @@ impl Edge {
             return Err(unknown());
         }
         let has_namespace = !info.namespace.is_empty() && !is_namespace;
-        let scoped = match (resource.namespaced, has_namespace) {
-            // resources with routes report the missing namespace when the object is looked up
-            (true, false) if info.has_empty_namespace && resource.serving.routes => true,
-            (true, false) if resource.serving.routes && !resource.verbs().contains(&"list") => false,
-            // paths with /watch/ of custom resources may have a name
-            (true, false) => {
-                matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy)
-                    && (info.name.is_empty() || !resource.serving.routes)
+        if !has_right_scope(info, &resource, has_namespace) {
+            let lists_all = resource.serving.routes && resource.namespaced && resource.verbs().contains(&"list");
+            if lists_all && info.name.is_empty() && info.subresource.is_empty() {
+                // the path exists, since GET on it lists all namespaces
+                return Err(NotServed::Status(no_such_method(), None));
             }
-            (false, true) => false,
-            _ => true,
-        };
-        let lists_all = resource.serving.routes && resource.namespaced && resource.verbs().contains(&"list");
-        if !scoped && lists_all && info.name.is_empty() && info.subresource.is_empty() {
-            // the path exists, since GET on it lists all namespaces
-            return Err(NotServed::Status(no_such_method(), None));
-        }
-        if !scoped {
             return Err(unknown());
         }
         let is_watchable = info.subresource.is_empty() && resource.is_stored();
@@ -114,6 +102,22 @@ impl Edge {
             },
         };
         Ok(Route { resource, version, subresource, posted_to: None })
+    }
+}
+
+/// Whether a path has a namespace exactly if the resource and the verb need one.
+fn has_right_scope(info: &RequestInfo, resource: &Resource, has_namespace: bool) -> bool {
+    match (resource.namespaced, has_namespace) {
+        // resources with routes report the missing namespace when the object is looked up
+        (true, false) if info.has_empty_namespace && resource.serving.routes => true,
+        (true, false) if resource.serving.routes && !resource.verbs().contains(&"list") => false,
+        // paths with /watch/ of custom resources may have a name
+        (true, false) => {
+            matches!(info.verb, Verb::List | Verb::Watch | Verb::Proxy)
+                && (info.name.is_empty() || !resource.serving.routes)
+        }
+        (false, true) => false,
+        _ => true,
     }
 }
 

@@ -32,6 +32,7 @@ impl Scan {
     /// Visits the objects within `scope` that come after the path `after`.
     pub fn new(root: Root, scope: &Scope, after: Option<&str>) -> Scan {
         let from = match (scope, after) {
+            (Scope::Path(path), Some(after)) if path.as_str() <= after => Bound::Excluded(path.clone()),
             (Scope::Path(path), _) => Bound::Included(path.clone()),
             (_, Some(after)) => Bound::Excluded(after.into()),
             (Scope::Namespace(namespace), None) => Bound::Included(format!("{namespace}/").into()),

@@ -79,22 +79,7 @@ pub async fn watch(
     selection.check_path(&request)?;
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
     let retired = request.resource.retired.subscribe();
-    let mut initial = None;
-    let mut from = version;
-    // without the option, a watch without a resourceVersion also begins with the current state, but no bookmark
-    // follows it
-    if options.send_initial_events.unwrap_or(version == 0) {
-        let is_marked = options.allow_bookmarks && options.send_initial_events.is_some();
-        match initial_state(&context, &request, &selection, version).await {
-            Ok((revision, items)) => {
-                from = revision;
-                initial = Some(Initial::State(items, is_marked.then_some(revision)));
-            }
-            Err(status) => initial = Some(Initial::Error(status)),
-        }
-    } else if version == 0 {
-        from = context.objects.revision();
-    }
+    let (from, mut initial) = beginning(&context, &request, &selection, version).await;
     context.objects.reach_back(from).await;
     let subscribed = request.resource.collection.subscribe(selection.scope.clone(), from);
     let cursor = match subscribed {
@@ -105,14 +90,8 @@ pub async fn watch(
             request.resource.collection.subscribe(selection.scope.clone(), newest).map_err(|_| too_old(from, oldest))?
         }
     };
-    let timeout = match options.timeout_seconds {
-        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
-        // a negative timeout ends the watch at once
-        Some(seconds) if seconds < 0 => Duration::ZERO,
-        _ => Duration::from_secs(1800 + clock::random_below(1800)),
-    };
     let now = clock::instant();
-    let deadline = now + timeout;
+    let deadline = now + timeout(&options);
     let next_bookmark = next_bookmark(now, deadline).filter(|_| options.allow_bookmarks);
     Ok(Watch {
         context,
@@ -128,6 +107,35 @@ pub async fn watch(
         deliveries: None,
         request,
     })
+}
+
+/// The revision after which events follow, and what precedes them.
+async fn beginning(
+    context: &Context,
+    request: &Request,
+    selection: &Selection,
+    version: Revision,
+) -> (Revision, Option<Initial>) {
+    let options = &selection.options;
+    // without the option, a watch without a resourceVersion also begins with the current state, but no bookmark
+    // follows it
+    if !options.send_initial_events.unwrap_or(version == 0) {
+        return (if version == 0 { context.objects.revision() } else { version }, None);
+    }
+    let is_marked = options.allow_bookmarks && options.send_initial_events.is_some();
+    match initial_state(context, request, selection, version).await {
+        Ok((revision, items)) => (revision, Some(Initial::State(items, is_marked.then_some(revision)))),
+        Err(status) => (version, Some(Initial::Error(status))),
+    }
+}
+
+fn timeout(options: &ListOptions) -> Duration {
+    match options.timeout_seconds {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
+        // a negative timeout ends the watch at once
+        Some(seconds) if seconds < 0 => Duration::ZERO,
+        _ => Duration::from_secs(1800 + clock::random_below(1800)),
+    }
 }
 
 /// The time of the next bookmark: one a minute, and a last one shortly before the end.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use access::authentication::Realm;
 use base::{clock, task};
 use futures_util::future::join_all;
-use machinery::Text;
+use machinery::{Release, Text};
 use objects::{Key, Objects, Storage};
 use parking_lot::Mutex;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
@@ -16,12 +16,12 @@ use tracing::Instrument as _;
 
 use super::capacity::WorkspaceCapacity;
 use super::content::{Begun, Contents};
-use super::definition::{GROUP, PLURAL, RunningControllers, is_of_workspaces};
-use super::manager::Workspaces;
+use super::definition::{GROUP, PLURAL, RunningControllers, Spec, is_of_workspaces};
+use super::manager::{EmptyApi, Workspaces};
 use super::unusable::Unusable;
 use super::workspace::{Entered, Opened, Workspace};
 use crate::assembly::{ApiConfig, Beginning};
-use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
+use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount, RequestConfig};
 use crate::testing::{self, Testing};
 use crate::verbs;
 
@@ -51,17 +51,32 @@ impl Workspaces {
         .await
     }
 
+    /// The configuration of an API whose controllers do not run; `None` if they do.
+    fn without_controllers(&self, spec: &Spec, empty_api: &EmptyApi) -> Result<Option<ApiConfig>, Unusable> {
+        if spec.controllers == RunningControllers::All {
+            return Ok(None);
+        }
+        let own = self.api_config(empty_api.config.runtime.release)?;
+        Ok(Some(ApiConfig { controllers: own.controllers.clone().at_rest(), ..own }))
+    }
+
+    /// How the requests of a workspace are served.
+    fn request_config(&self, spec: &Spec, release: Release) -> RequestConfig {
+        let mut requests = self.parts.requests.clone();
+        let limit = spec.limits.requests_in_flight;
+        if limit > 0 {
+            requests.inflight_max = InFlightMax { read_only: limit, mutating: limit };
+        }
+        requests.compatible_minor = requests.compatible_minor.min(release.minor() - 1);
+        requests
+    }
+
+    /// Makes the context of a workspace, with its controllers and the entry of its requests.
     async fn assemble(&self, workspace: &Arc<Workspace>, begun: &Begun) -> Result<Opened, Unusable> {
         let spec = workspace.spec();
         let empty_api = self.empty_api(spec.release.unwrap_or(begun.release)).await?;
-        let mut at_rest = None;
-        let api = match spec.controllers {
-            RunningControllers::All => &empty_api.config,
-            RunningControllers::None => {
-                let own = self.api_config(empty_api.config.runtime.release)?;
-                at_rest.insert(ApiConfig { controllers: own.controllers.clone().at_rest(), ..own })
-            }
-        };
+        let at_rest = self.without_controllers(&spec, &empty_api)?;
+        let api = at_rest.as_ref().unwrap_or(&empty_api.config);
         let prefix = Text::from(format!("{BRANCHES}{}", workspace.name));
         let realm = Realm { name: workspace.name.clone(), path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: begun.store.clone(), layout: self.layout().clone() };
@@ -69,7 +84,7 @@ impl Workspaces {
         let base = Some(empty_api.base().await?);
         // another release creates other objects when it starts
         let is_complete = begun.is_complete && api.runtime.release == begun.release;
-        let mut requests = self.parts.requests.clone();
+        let requests = self.request_config(&spec, api.runtime.release);
         let testing = api.testing.then(|| Testing::new(requests.timeout, workspace.observations.clone()));
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
@@ -94,11 +109,6 @@ impl Workspaces {
         if !spec.template {
             span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(api, &stop.subscribe())));
         }
-        let limit = spec.limits.requests_in_flight;
-        if limit > 0 {
-            requests.inflight_max = InFlightMax { read_only: limit, mutating: limit };
-        }
-        requests.compatible_minor = requests.compatible_minor.min(api.runtime.release.minor() - 1);
         let open = Arc::new(OpenCount::new());
         let capacity = WorkspaceCapacity::new(Arc::downgrade(workspace), Arc::downgrade(&assembled.context.objects));
         let edge = Edge::new(EdgeParts {

@@ -1,8 +1,9 @@
 //! Patches of kustomize. They are parts of objects, and look like manifests.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
-use machinery::{Value, yaml};
+use machinery::yaml;
 
 use super::Input;
 use crate::limits::PRELOADED_FILE_BYTES_MAX;
@@ -13,31 +14,51 @@ const ABOVE_MAX: usize = 3;
 /// A directory whose files are patches by convention, also those that are not in use.
 const PATCHES: &str = "patches";
 
-/// Whether a kustomization in a directory above a file names it as a patch, or keeps it as one that is not in use: in its directory
-/// of patches, or beside it under a name such as `manager_patch.yaml`.
-pub fn is_patch(file: &Path) -> bool {
-    file.ancestors().skip(1).take(ABOVE_MAX).any(|directory| {
-        let (Some(kustomization), Ok(below)) = (kustomization(directory), file.strip_prefix(directory)) else {
-            return false;
-        };
-        let is_among = || below.starts_with(PATCHES) && self::kustomization(&directory.join(PATCHES)).is_none();
-        let is_resource = || kustomization.texts_at(&["resources"]).any(|path| clean(path) == below);
-        let is_beside =
-            || below.components().count() == 1 && below.to_string_lossy().contains("patch") && !is_resource();
-        patches(&kustomization).any(|patch| patch == below) || is_among() || is_beside()
-    })
+/// The kustomizations of directories, each of which is read once.
+#[derive(Debug, Default)]
+pub struct Kustomizations(HashMap<PathBuf, Option<Kustomization>>);
+
+#[derive(Debug)]
+struct Kustomization {
+    /// The files that are applied as patches.
+    patches: HashSet<PathBuf>,
+    resources: HashSet<PathBuf>,
 }
 
-fn kustomization(directory: &Path) -> Option<Value> {
-    let read = |name: &&str| Input::File(directory.join(name)).text(PRELOADED_FILE_BYTES_MAX).ok();
-    yaml::decode(&NAMES.iter().find_map(read)?).ok().map(|decoded| decoded.value)
+impl Kustomizations {
+    /// Whether a kustomization in a directory above a file names it as a patch, or keeps it as one that is not in use: in its
+    /// directory of patches, or beside it under a name such as `manager_patch.yaml`.
+    pub fn has_patch(&mut self, file: &Path) -> bool {
+        file.ancestors().skip(1).take(ABOVE_MAX).any(|directory| {
+            let Ok(below) = file.strip_prefix(directory) else { return false };
+            let is_beside = below.components().count() == 1 && below.to_string_lossy().contains("patch");
+            let Some(kustomization) = self.of(directory) else { return false };
+            let is_unused = is_beside && !kustomization.resources.contains(below);
+            kustomization.patches.contains(below)
+                || is_unused
+                || below.starts_with(PATCHES) && self.of(&directory.join(PATCHES)).is_none()
+        })
+    }
+
+    fn of(&mut self, directory: &Path) -> Option<&Kustomization> {
+        if !self.0.contains_key(directory) {
+            self.0.insert(directory.to_owned(), Kustomization::read(directory));
+        }
+        self.0.get(directory)?.as_ref()
+    }
 }
 
-/// The files that a kustomization applies as patches.
-fn patches(kustomization: &Value) -> impl Iterator<Item = PathBuf> {
-    let lists = ["patches", "patchesJson6902"].into_iter().flat_map(|list| kustomization.items_at(&[list]));
-    let named = lists.map(|patch| patch.str_at(&["path"])).chain(kustomization.texts_at(&["patchesStrategicMerge"]));
-    named.map(clean)
+impl Kustomization {
+    fn read(directory: &Path) -> Option<Kustomization> {
+        let read = |name: &&str| Input::File(directory.join(name)).text(PRELOADED_FILE_BYTES_MAX).ok();
+        let kustomization = yaml::decode(&NAMES.iter().find_map(read)?).ok()?.value;
+        let lists = ["patches", "patchesJson6902"].into_iter().flat_map(|list| kustomization.items_at(&[list]));
+        let patches = lists.map(|patch| patch.str_at(&["path"]));
+        Some(Kustomization {
+            patches: patches.chain(kustomization.texts_at(&["patchesStrategicMerge"])).map(clean).collect(),
+            resources: kustomization.texts_at(&["resources"]).map(clean).collect(),
+        })
+    }
 }
 
 /// A path without steps to where it is already.

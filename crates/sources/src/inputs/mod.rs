@@ -23,8 +23,10 @@ use crate::error::Error;
 use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
 use crate::problems::Problems;
 use crate::spool::{self, Part};
+use assertions::Assertions;
 pub use git::Revision;
 pub use ignore::Patterns;
+use kustomize::Kustomizations;
 pub use place::InputPlace;
 
 /// The endings of the names of manifests.
@@ -108,11 +110,12 @@ impl Input {
         read.map(|_| text.into()).map_err(|error| self.unreadable(error))
     }
 
-    /// Whether the input has an object of Kubernetes, or what may be one: something that cannot be read or decoded.
-    pub fn is_manifest(&self) -> bool {
+    /// Whether the input has an object of Kubernetes, or what may be one: something that cannot be read or decoded. The files
+    /// beside it that decide are read once for all inputs with the same `neighbours`.
+    pub fn is_manifest(&self, neighbours: &mut Neighbours) -> bool {
         let name = self.name();
         let name = name.rsplit('/').next().unwrap_or_default();
-        if OF_OTHER_TOOLS.contains(&name) || self.is_of_chart() || self.is_part() {
+        if OF_OTHER_TOOLS.contains(&name) || self.is_of_chart() || self.is_part(neighbours) {
             return false;
         }
         let Ok(mut documents) = self.documents() else { return true };
@@ -125,8 +128,8 @@ impl Input {
     }
 
     /// Whether the file has parts of objects only: a patch, or what a test expects.
-    fn is_part(&self) -> bool {
-        matches!(self, Input::File(path) if kustomize::is_patch(path) || assertions::is_assertion(path))
+    fn is_part(&self, Neighbours { kustomizations, assertions }: &mut Neighbours) -> bool {
+        matches!(self, Input::File(path) if kustomizations.has_patch(path) || assertions.contain(path))
     }
 
     /// Whether the file is a template of a Helm chart, or one that templates read, and no YAML before it is rendered.
@@ -165,6 +168,13 @@ impl Input {
     fn unreadable(&self, source: std::io::Error) -> Error {
         Error::Unreadable { name: self.name().to_string(), source }
     }
+}
+
+/// The files of other tools by which the files beside them are judged.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    kustomizations: Kustomizations,
+    assertions: Assertions,
 }
 
 #[derive(Clone, Debug)]
@@ -448,5 +458,22 @@ mod tests {
         assert_eq!(all(&at("sub")), ["c.yml", "kustomization.yaml"]);
         let why = Input::File(no_such.clone().into()).documents().map(drop).unwrap_err().to_string();
         assert!(why.starts_with(&format!("cannot read {no_such}: No such file")), "{why}");
+    }
+
+    #[test]
+    fn neighbours_are_read_once() {
+        let place = tempfile::tempdir().unwrap();
+        let files = [
+            ("kustomization.yaml", "patches: [{path: ./part.yaml}]\n"),
+            ("chainsaw-test.yaml", "spec: {steps: [{try: [{assert: {file: ./expected.yaml}}]}]}\n"),
+        ];
+        files.iter().for_each(|(name, text)| std::fs::write(place.path().join(name), text).unwrap());
+        let mut neighbours = Neighbours::default();
+        let mut is_part = |name: &str| Input::File(place.path().join(name)).is_part(&mut neighbours);
+        assert!(is_part("part.yaml") && is_part("expected.yaml") && !is_part("map.yaml"));
+        files.iter().for_each(|(name, _)| std::fs::remove_file(place.path().join(name)).unwrap());
+        assert!(
+            is_part("part.yaml") && is_part("expected.yaml") && is_part("unused_patch.yaml") && !is_part("map.yaml")
+        );
     }
 }

@@ -441,9 +441,14 @@ impl Run<'_> {
                 }
                 Ok(None)
             }
-            Some(Step::Run(line)) => self.fork.start(&Command::shell(line)).map(Some),
+            Some(Step::Run(line)) => self.fork.start(&self.shell(line)).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// A command of a step or a check. It has the environment of the command under test, whose port it may call.
+    fn shell(&self, line: &str) -> Command {
+        Command { environment: self.command.environment.clone(), ..Command::shell(line) }
     }
 
     /// Waits for the end of the command of a step. A step may itself wait for the command under test, as `kubectl delete` does
@@ -538,7 +543,7 @@ impl Run<'_> {
                 Ok(evaluate(text, program, &self.fork.objects().await?).err().into_iter().collect())
             }
             Some(Check::Command(line)) => {
-                let running = self.fork.start(&Command::shell(line))?;
+                let running = self.fork.start(&self.shell(line))?;
                 let ended = tokio::time::timeout(self.patience.timeout, running.ended()).await;
                 let Ok(ending) = ended else {
                     return Ok(vec![format!("the check ({line}) does not end")]);

@@ -35,7 +35,7 @@ pub fn read(document: &str) -> Result<Vec<Rejected>, Problem> {
 
 /// Checks the comments and identifiers of a Rust file.
 pub fn check(source: &Source, glossary: &[Rejected]) -> Vec<Problem> {
-    if is_unchecked(&source.path) {
+    if is_exempt(&source.path) {
         return vec![];
     }
     let mut problems = find(&source.path, &source.comments, glossary);
@@ -45,7 +45,7 @@ pub fn check(source: &Source, glossary: &[Rejected]) -> Vec<Problem> {
 
 /// Checks a Markdown file, apart from its code blocks and code spans.
 pub fn check_markdown(path: &str, text: &str, glossary: &[Rejected]) -> Vec<Problem> {
-    if is_unchecked(path) {
+    if is_exempt(path) {
         return vec![];
     }
     let (mut prose, mut in_code, mut in_glossary) = (String::new(), false, false);
@@ -61,7 +61,7 @@ pub fn check_markdown(path: &str, text: &str, glossary: &[Rejected]) -> Vec<Prob
     find(path, &prose, glossary)
 }
 
-fn is_unchecked(path: &str) -> bool {
+fn is_exempt(path: &str) -> bool {
     UNCHECKED.iter().any(|prefix| path.starts_with(prefix))
 }
 

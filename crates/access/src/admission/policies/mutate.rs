@@ -14,7 +14,7 @@ use super::{Binding, BoundPolicy, Policy, PolicySnapshot, params};
 use crate::admission::Attributes;
 use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables};
 use crate::admission::matching::FailurePolicy;
-use crate::admission::patched::{self, Unknown};
+use crate::admission::patched::{self, ConversionError, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::sources::EffectiveSources;
 
@@ -101,10 +101,11 @@ impl<'a> Copies<'a> {
         let last = self.last.map(|last| self.all.swap_remove(last)).filter(|copy| copy.written);
         let Some(VersionedCopy { version, objects, .. }) = last else { return Ok(None) };
         let object = objects.object.into_owned();
-        if !attributes.is_versioned() {
-            return Ok(Some(object));
+        match patched::in_request_version(attributes, object, version).await {
+            Ok(object) => Ok(Some(object)),
+            Err(ConversionError::Refused(why)) => Err(Status::internal(format!("failed to convert object: {why}"))),
+            Err(error) => Err(error.into()),
         }
-        attributes.resource.convert(object, version, attributes.version).await.map(Some)
     }
 }
 
@@ -144,11 +145,8 @@ pub async fn apply(
     }
     let changed = copies.into_result(&attributes).await?;
     // as in kube-apiserver, an object counts as changed even if the mutations left it as it was
-    if let Some(object) = &changed {
+    if changed.is_some() {
         reinvocation.changed(round);
-        if let Some(why) = patched::conversion_error(&attributes, object) {
-            return Err(Status::internal(format!("failed to convert object: {why}")));
-        }
     }
     faults.into_result(&attributes)?;
     Ok(changed.or(given))

@@ -23,7 +23,7 @@ pub struct ParamRef {
 }
 
 /// The resource whose objects are the parameters, and the version in which they are read.
-pub struct Source {
+pub struct ParamResource {
     resource: Arc<Resource>,
     version: Arc<Version>,
 }
@@ -36,13 +36,13 @@ impl ParamKind {
     }
 
     /// The resource of the kind.
-    pub fn find(&self, cluster: &ClusterState<'_>) -> Result<Source, String> {
+    pub fn find(&self, cluster: &ClusterState<'_>) -> Result<ParamResource, String> {
         let resource = cluster.registry.of_kind(&self.group, &self.version, &self.kind);
-        let source = resource.and_then(|resource| {
+        let found = resource.and_then(|resource| {
             let version = resource.served(&self.version)?.clone();
-            Some(Source { resource, version })
+            Some(ParamResource { resource, version })
         });
-        source.ok_or_else(|| {
+        found.ok_or_else(|| {
             let ParamKind { group, version, kind } = self;
             format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
         })
@@ -63,23 +63,23 @@ impl ParamRef {
 /// Collects the parameters that a binding gives to its policy, which is evaluated once for each of them. Without
 /// `paramKind` or `paramRef`, it is evaluated once without parameters: `[None]`.
 pub async fn collect(
-    source: Option<&Source>,
+    resource: Option<&ParamResource>,
     reference: Option<&ParamRef>,
     namespace: &Text,
 ) -> Result<Vec<Option<Value>>, String> {
-    let (Some(source), Some(reference)) = (source, reference) else { return Ok(vec![None]) };
-    let params_namespace = source.namespace(reference, namespace)?;
+    let (Some(resource), Some(reference)) = (resource, reference) else { return Ok(vec![None]) };
+    let params_namespace = resource.namespace(reference, namespace)?;
     let objects = match &reference.selector {
-        Some(selector) => source.selected(&params_namespace, selector),
-        None => source.named(&params_namespace, &reference.name),
+        Some(selector) => resource.selected(&params_namespace, selector),
+        None => resource.named(&params_namespace, &reference.name),
     };
     if objects.is_empty() && reference.denies_missing {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
-    source.read(&objects).await
+    resource.read(&objects).await
 }
 
-impl Source {
+impl ParamResource {
     /// The namespace of the parameters.
     fn namespace(&self, reference: &ParamRef, namespace: &Text) -> Result<Text, String> {
         match (self.resource.namespaced, reference.namespace.as_str()) {

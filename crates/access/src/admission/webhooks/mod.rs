@@ -411,9 +411,10 @@ impl MutatingWebhooks<'_> {
         else {
             return Ok(None);
         };
-        if !attributes.is_versioned() {
+        // in the version of the request, the next webhook sees the object as this one has left it
+        if attributes.resource.is_same_form(version, attributes.version) {
             return Ok(Some(object));
         }
-        attributes.resource.convert(object, version, attributes.version).await.map(Some)
+        Ok(Some(patched::in_request_version(attributes, object, version).await?))
     }
 }

@@ -1,8 +1,8 @@
-use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
+use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair, KeySize};
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaPublicKeyComponents};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use objects::{Encoded, Key, Meta, Objects, Storage};
@@ -45,6 +45,14 @@ fn accounts(options: AccountOptions, pem: &str) -> Accounts {
 
 fn key_of(accounts: &Accounts) -> Arc<SigningKey> {
     accounts.inner.keys.borrow().signing.clone().unwrap().unwrap()
+}
+
+/// The SubjectPublicKeyInfo of an RSA key.
+fn public_der(key: &SigningKey) -> Vec<u8> {
+    let jwk = key.public.to_jwk();
+    let [n, e] = ["n", "e"].map(|part| URL_SAFE_NO_PAD.decode(jwk.str_at(&[part])).unwrap());
+    let der: PublicKeyX509Der<'_> = RsaPublicKeyComponents { n, e }.as_der().unwrap();
+    der.as_ref().to_vec()
 }
 
 /// The same token with one part made anew.
@@ -312,7 +320,7 @@ async fn rejects_foreign_signatures() {
     // the public key as the secret of an HMAC
     let symmetric = with_part(&token, 0, |header| header.set_at(&["alg"], Value::from("HS256")));
     let signed = symmetric.rsplit_once('.').unwrap().0;
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key.public.to_der()), signed.as_bytes());
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &public_der(&key)), signed.as_bytes());
     let symmetric = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag.as_ref()));
     let other_account = with_part(&token, 1, |claims| {
         claims.set_at(&["kubernetes.io", "serviceaccount", "name"], Value::from("admin"));
@@ -414,7 +422,7 @@ async fn rejects_other_algorithms_and_keys_although_they_are_signed() {
     let broken = "go-jose/go-jose: error in cryptographic primitive";
     let unknown = "invalid signature, no keys found";
     let symmetric = with(&forge.header, &["alg"], Value::from("HS256"));
-    let public = pem("PUBLIC KEY", key_of(&forge.accounts).public.to_der());
+    let public = pem("PUBLIC KEY", &public_der(&key_of(&forge.accounts)));
     let own_key = with(&symmetric, &["jwk"], json!({"kty": "oct", "k": "YQ"}));
     let none = with(&forge.header, &["alg"], Value::from("None"));
     forge.check([

@@ -67,11 +67,6 @@ impl PublicKey {
         algorithm.family() == self.family && algorithm.verification().verify_sig(&self.der, message, signature).is_ok()
     }
 
-    #[cfg(test)]
-    pub fn to_der(&self) -> &[u8] {
-        &self.der
-    }
-
     pub fn to_jwk(&self) -> Value {
         let (algorithm, id) = (self.family.algorithm().as_str(), self.id.as_str());
         let numbers =

@@ -24,7 +24,7 @@ pub fn problem(source: GroupSource) -> Option<String> {
 pub fn catalogue_of(source: GroupSource) -> &'static Catalogue {
     let groups = Box::leak(Box::new([source]));
     let sources =
-        Sources { groups, posted: &[], stages: stages::ALL, conditions: hiding::CONDITIONS, cells: cells::FUNCTIONS };
+        Sources { groups, scheme: "", stages: stages::ALL, conditions: hiding::CONDITIONS, cells: cells::FUNCTIONS };
     Box::leak(Box::new(Catalogue::new(Box::leak(Box::new(sources)))))
 }
 

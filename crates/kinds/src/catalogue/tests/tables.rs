@@ -174,10 +174,23 @@ fn types_are_known_by_version_and_kind() {
         ("batch/v1", "WatchEvent"),
         ("resource.k8s.io/v1beta2", "DeleteOptions"),
         ("coordination.k8s.io/v1alpha2", "LeaseCandidate"),
+        ("v1", "List"),
+        ("authentication.k8s.io/v1", "TokenRequest"),
+        ("policy/v1", "Eviction"),
+        ("policy/v1beta1", "PodDisruptionBudgetList"),
+        ("policy/v1beta1", "DeleteOptions"),
     ] {
         assert!(CATALOGUE.is_known(api_version, kind), "{api_version} {kind}");
     }
-    for (api_version, kind) in [("v2", "Pod"), ("apps/v1", "Pod"), ("", "DeleteOptions"), ("x/v1", "DeleteOptions")] {
+    for (api_version, kind) in [
+        ("v2", "Pod"),
+        ("apps/v1", "Pod"),
+        ("", "DeleteOptions"),
+        ("x/v1", "DeleteOptions"),
+        ("policy/v1", "EvictionList"),
+        ("authentication.k8s.io/v1", "TokenReviewList"),
+        ("policy/v1beta1", "PodDisruptionBudget*"),
+    ] {
         assert!(!CATALOGUE.is_known(api_version, kind), "{api_version} {kind}");
     }
     for (api_version, kind, want) in [

@@ -28,8 +28,12 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 /// Replaces the Pod by the stored one, except for the part that `take` copies from the request.
 pub(super) fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
-    for name in ["generateName", "managedFields", "resourceVersion"] {
+    for name in ["deletionGracePeriodSeconds", "generateName", "managedFields", "resourceVersion"] {
         restore(pod, &new, &["metadata", name]);
+    }
+    // another uid is an error
+    if !new.str_at(&["metadata", "uid"]).is_empty() {
+        restore(pod, &new, &["metadata", "uid"]);
     }
     take(pod, &new);
     if !resource::builtin::is_same("core.v1.Pod", pod, old) {

@@ -26,10 +26,10 @@ pub struct Rules {
     /// The name of the field in the error of the union, if it is not its own.
     pub called: Option<&'static str>,
     /// Whether the field of a union may be set together with another one.
-    pub is_beside: bool,
+    pub may_stand_beside: bool,
     pub is_on_create: bool,
     /// Whether what is below the field is not checked.
-    pub is_unchecked: bool,
+    pub is_content_unchecked: bool,
     /// Fields of each struct in this field that are not checked if the condition holds.
     pub hides: Option<(Condition, Vec<&'static str>)>,
     /// The order of the errors in the field, if it is not the order of the struct.
@@ -158,9 +158,9 @@ impl Rules {
                 self.union = Some(Box::leak(Box::new(Union { what, names: names(fields)? })));
             }
             ("called", name) if !name.is_empty() => self.called = Some(name),
-            ("beside", "") => self.is_beside = true,
+            ("beside", "") => self.may_stand_beside = true,
             ("on-create", "") => self.is_on_create = true,
-            ("unchecked", "") => self.is_unchecked = true,
+            ("unchecked", "") => self.is_content_unchecked = true,
             ("hides", _) => {
                 let (name, hidden) = rest.split_once(' ').ok_or("no condition and fields")?;
                 self.hides = Some((of.condition(name).ok_or("unknown condition")?, names(hidden)?));

@@ -19,7 +19,9 @@ impl Walk {
         }
         let mut is_below_checked = true;
         if let Some(rules) = ruled.rules.as_deref() {
-            if let Some(union) = rules.union.filter(|union| !rules.is_beside && is_superfluous(outer, go.name, union)) {
+            if let Some(union) =
+                rules.union.filter(|union| !rules.may_stand_beside && is_superfluous(outer, go.name, union))
+            {
                 let why = format!("may not specify more than 1 {} type", union.what);
                 return at.with_name(rules.called.unwrap_or(go.name)).forbidden(why);
             }
@@ -30,7 +32,7 @@ impl Walk {
             if self.is_update && rules.is_immutable && !is_same(of, go, value, at.old) {
                 immutable(at, rules, go);
             }
-            is_below_checked = !rules.is_unchecked && !is_skipped;
+            is_below_checked = !rules.is_content_unchecked && !is_skipped;
         }
         if value.is_some() && is_below_checked {
             self.inner(Some(outer.value), at, ruled);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::for_each;
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
-use crate::contract::{Branching as _, Expected, Store as _, StoreError, Write};
+use crate::contract::{BranchSource, Branching as _, Entry, Expected, Refused, Store as _, StoreError, Write};
 use crate::embedded::disk::Disk as _;
 use crate::embedded::writer::Failure;
 use crate::embedded::{Durability, Embedded, Options};
@@ -96,6 +96,20 @@ async fn a_fork_of_an_earlier_revision_that_is_not_written_does_not_begin() {
         let found = store.branch(id).unwrap().snapshot().await.unwrap();
         assert_eq!(found.entries, snapshot.entries);
     }
+}
+
+#[tokio::test]
+async fn rewriting_on_a_full_disk_fails_as_a_write_does() {
+    let run = Run::create();
+    let store = store_on(&run).await;
+    let branch = store.begin(b"a", BranchSource::Store(None), b"").unwrap();
+    branch.head().await.unwrap();
+    let values = || vec![Entry { key: "first".into(), value: "rewritten".into(), revision: 1 }];
+    run.disk.set_room(Some(run.disk.contents().iter().map(|(_, bytes)| bytes.len()).sum()));
+    let Err(Refused::Failed(of_write)) = store.commit(put("second")).await else { panic!("the disk has room") };
+    assert_eq!(store.rewrite_origin(b"a", values()).await, Err(of_write));
+    run.disk.set_room(None);
+    assert_eq!(store.rewrite_origin(b"a", values()).await, Ok(()));
 }
 
 fn put(key: &str) -> Write {

@@ -43,10 +43,9 @@ pub fn warnings(call: &PluginRequest<'_>, namespace: &str, level: LevelVersion) 
             "existing pods in namespace {namespace:?} violate the new PodSecurity enforce level \"{level}\""
         ));
     }
-    let mut container_names: Vec<String> =
-        violations.iter().map(|(reasons, alike)| format!("{alike}: {reasons}")).collect();
-    container_names.sort();
-    warnings.extend(container_names);
+    let mut by_pod: Vec<String> = violations.iter().map(|(reasons, alike)| format!("{alike}: {reasons}")).collect();
+    by_pod.sort();
+    warnings.extend(by_pod);
     warnings
 }
 
