@@ -16,6 +16,8 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ROOT / "tests" / "commands"
 BLOCK = re.compile(r"^<!-- run(: serve)? -->\n+```console\n(.*?)^```$", re.M | re.S)
@@ -68,9 +70,16 @@ def cases(path):
     return {name: [*commands_of(first), *commands_of(text)] for name, text in zip(parts[::2], parts[1::2])}
 
 
-def command_cases(name):
-    """The cases of a file in tests/commands."""
-    return cases(COMMANDS / f"{name}.txt")
+def command_tests(name):
+    """A test for each case of a file in tests/commands."""
+    found = cases(COMMANDS / f"{name}.txt")
+
+    @pytest.mark.parametrize("case", found)
+    def test_commands(launch, kubectl_binary, case):
+        with Shell(launch.binary, kubectl_binary) as shell:
+            shell.check(found[case])
+
+    return test_commands
 
 
 def files(page):
