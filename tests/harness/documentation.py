@@ -108,7 +108,7 @@ def comparable(text):
 
 
 class Shell:
-    """`with Shell(binary, kubectl) as shell:` is bash in a new directory that has `pintle`, `kubectl` and the examples."""
+    """`with Shell(binary, kubectl) as shell:` is bash in a new directory that has `pintle`, `kubectl`, the examples and the tests."""
 
     def __init__(self, binary, kubectl="/bin/false", port=0):
         self.directory = tempfile.TemporaryDirectory(prefix="pintle-docs-")
@@ -119,7 +119,8 @@ class Shell:
             (programs / name).symlink_to(pathlib.Path(target).resolve())
         work = self.home / "work"
         work.mkdir()
-        (work / "examples").symlink_to(ROOT / "examples")
+        for name in ("examples", "tests"):
+            (work / name).symlink_to(ROOT / name)
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "PINTLE"))}
         environment |= {"PATH": f"{programs}:{environment['PATH']}", "HOME": str(self.home), "PINTLE_SECURE_PORT": str(port), "LC_ALL": "C.UTF-8"}
         self.bash = subprocess.Popen(
