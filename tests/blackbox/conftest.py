@@ -3,10 +3,10 @@
 import os
 import pathlib
 import shutil
-import subprocess
 
 import pytest
 
+import commands
 import etcd
 import kubectl.client as kubectl
 import pintle
@@ -40,11 +40,10 @@ class Launch:
     def __call__(self, *flags, **options):
         return pintle.Pintle(self.binary, *flags, **options)
 
-    def run(self, *arguments, server=None, **options):
-        """Runs a command to its end, with the kubeconfig of a server if one is given. Returns the finished process."""
-        environment = {**os.environ, "KUBECONFIG": server.kubeconfig} if server else None
-        options: dict = {"capture_output": True, "text": True, "timeout": 60, "env": environment, **options}
-        return subprocess.run([self.binary, *map(str, arguments)], **options)
+    def run(self, *arguments, server=None, env=None, **options):
+        """Runs a command to its end, with the kubeconfig of a server if one is given; see `commands.run`."""
+        kubeconfig = {"KUBECONFIG": server.kubeconfig} if server else {}
+        return commands.run(self.binary, *arguments, env={**kubeconfig, **(env or {})}, **options)
 
 
 @pytest.fixture(scope="session")

@@ -7,39 +7,19 @@ import subprocess
 
 import pytest
 
-from documentation import Shell, command_cases
+import objects
+from documentation import command_tests
+from objects import MAPS
 from pintle import eventually
 
 pytestmark = pytest.mark.store
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-CASES = command_cases("backups")
-
-
-def pintle(launch, *arguments, status=0):
-    """Runs a command, and returns its output, which must be one line if the command is expected to fail."""
-    done = launch.run(*arguments)
-    output = done.stdout + done.stderr
-    assert done.returncode == status, output
-    assert status == 0 or len(output.splitlines()) == 1, output
-    return output
-
 
 def token_of(server):
     """A token of the ServiceAccount reader, which may read ConfigMaps."""
-    server.ok(
-        "POST",
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
-        {
-            "metadata": {"name": "reader"},
-            "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        },
-    )
-    accounts = "/api/v1/namespaces/default/serviceaccounts"
-    server.ok("POST", accounts, {"metadata": {"name": "reader"}})
-    eventually(lambda: server.request("POST", accounts + "/reader/token", {"spec": {}})[0] == 201)
-    return server.ok("POST", accounts + "/reader/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
+    objects.grant(server, "reader", subject=("ServiceAccount", "reader"), role="view")
+    objects.account(server, "reader")
+    return eventually(lambda: objects.token_of(server, "reader", expirationSeconds=3600))
 
 
 def test_a_restored_server_keeps_its_clients(launch, tmp_path):
@@ -49,13 +29,13 @@ def test_a_restored_server_keeps_its_clients(launch, tmp_path):
         token = token_of(server)
         kubeconfig = tmp_path / "admin.kubeconfig"
         shutil.copy(server.kubeconfig, kubeconfig)
-        alice = pintle(launch, "kubeconfig", "create", "alice", "--group", "system:masters", "--data-dir", server.dir)
+        alice = launch.run("kubeconfig", "create", "alice", "--group", "system:masters", "--data-dir", server.dir)
         (tmp_path / "alice.kubeconfig").write_text(alice)
-        output = pintle(launch, "store", "backup", tmp_path / "backup", "--data-dir", server.dir)
+        output = launch.run("store", "backup", tmp_path / "backup", "--data-dir", server.dir)
         assert "the certificate authority and the key of ServiceAccount tokens" in output
         version = server.ok("POST", MAPS, {"metadata": {"name": "lost"}})["metadata"]["resourceVersion"]
         port = int(server.url.rsplit(":", 1)[1])
-    output = pintle(launch, "store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
+    output = launch.run("store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
     assert "ca.crt, ca.key, service-account.key" in output
     restored = launch(storage="embedded", data_dir=tmp_path / "restored")
     restored.port = port
@@ -64,7 +44,7 @@ def test_a_restored_server_keeps_its_clients(launch, tmp_path):
         assert restored.request("GET", MAPS + "/kept", token=token)[0] == 200
         for file in (kubeconfig, tmp_path / "alice.kubeconfig"):
             # the client verifies the new serving certificate with the old CA bundle
-            output = pintle(launch, "storage", "migrate", "--all", "--dry-run", "--kubeconfig", file)
+            output = launch.run("storage", "migrate", "--all", "--dry-run", "--kubeconfig", file)
             assert "nothing has been changed" in output
         status, event, _ = restored.request("GET", f"{MAPS}?watch=1&resourceVersion={version}&timeoutSeconds=5")
         assert (status, event["type"], event["object"]["code"]) == (200, "ERROR", 410), event
@@ -77,7 +57,7 @@ def test_backups_pass_through_pipes(launch, tmp_path):
     with launch(storage="embedded") as server:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}})
         backup = subprocess.run([launch.binary, "store", "backup", "-", "--data-dir", server.dir], capture_output=True, check=True)
-        pintle(launch, "store", "backup", tmp_path / "file", "--data-dir", server.dir)
+        launch.run("store", "backup", tmp_path / "file", "--data-dir", server.dir)
     assert b"the backup holds " in backup.stderr and stat.S_IMODE(os.stat(tmp_path / "file").st_mode) == 0o600
     restore = [launch.binary, "store", "restore", "-", "--data-dir", tmp_path / "restored"]
     for damaged in (b"", b"no backup", backup.stdout[:-1]):
@@ -95,15 +75,15 @@ def test_a_running_server_makes_a_backup(launch, tmp_path, storage):
     with launch("--workspaces", storage=storage) as server:
         server.ok("POST", MAPS, {"metadata": {"name": "kept"}, "data": {"a": "x" * 500_000}})
         server.ok("POST", "/clusters/a", {"ephemeral": storage == "memory"})
-        output = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, tmp_path / "backup")
+        output = launch.run("store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, tmp_path / "backup")
         assert "without keys" in output and stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
-        refused = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, tmp_path / "backup", status=1)
+        refused = launch.run("store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, tmp_path / "backup", status=1)
         assert "the file exists already" in refused
         token = token_of(server)
         assert server.request("POST", "/storage/backup", token=token)[0] == 403
         assert server.request("POST", "/clusters/a/storage/backup")[0] == 404
         assert server.request("GET", "/storage/backup")[0] == 404
-    pintle(launch, "store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
+    launch.run("store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
     assert not (tmp_path / "restored" / "ca.key").exists()
     with launch(storage="embedded", data_dir=tmp_path / "restored") as server:
         server.ok("GET", MAPS + "/kept")
@@ -124,11 +104,11 @@ def test_servers_make_backups_on_a_schedule(launch, tmp_path):
         eventually(lambda: not set(first) & set(backups()))
         assert len(backups()) <= 3
     newest = backups()[-1]
-    listed = pintle(launch, "store", "backups", "list", target).splitlines()
+    listed = launch.run("store", "backups", "list", target).splitlines()
     assert listed[0].split() == ["TIME", "REVISION", "BYTES", "NAME"] and newest in listed[-1], listed
-    pintle(launch, "store", "backups", "prune", target, "--keep", "1")
+    launch.run("store", "backups", "prune", target, "--keep", "1")
     assert sorted(path.name for path in target.iterdir()) == ["notes.txt", newest]
-    pintle(launch, "store", "restore", target / newest, "--data-dir", tmp_path / "restored")
+    launch.run("store", "restore", target / newest, "--data-dir", tmp_path / "restored")
     with launch(storage="embedded", data_dir=tmp_path / "restored") as server:
         server.ok("GET", MAPS + "/kept")
 
@@ -142,7 +122,4 @@ def test_failed_backups_are_reported(launch, tmp_path):
         server.ok("GET", MAPS)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_commands(launch, name):
-    with Shell(launch.binary) as shell:
-        shell.check(CASES[name])
+test_commands = command_tests("backups")

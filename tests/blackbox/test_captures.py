@@ -4,32 +4,31 @@ import base64
 import http.server
 import json
 import os
-import subprocess
 import urllib.request
 
 import pytest
 
-from definitions import definition
 from etcd import Etcd
 from hooks import TlsServer
 from metrics import metrics_of
+from objects import ANY, DEFINITIONS, MAPS, SECRETS, definition
 from pintle import TOKEN
 from player import kubeconfig
 from programs import helm
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
-WIDGETS = definition("widgets", "Widget", group="example.com")
+WIDGETS = definition("widgets", "example.com", ANY)
 CONTAINERS = [{"name": "app", "image": "app:1"}]
 PODS = "/api/v1/namespaces/default/pods"
 
 
 def fill(server):
     """Writes objects of some kinds. Returns the Pod and the Widget, as the server shows them."""
-    server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGETS)
-    server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}, "data": {"k": base64.b64encode(b"hidden").decode()}})
-    server.ok("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "gone"}})
-    server.ok("DELETE", "/api/v1/namespaces/default/configmaps/gone")
+    server.ok("POST", DEFINITIONS, WIDGETS)
+    server.ok("POST", SECRETS, {"metadata": {"name": "s"}, "data": {"k": base64.b64encode(b"hidden").decode()}})
+    server.ok("POST", MAPS, {"metadata": {"name": "gone"}})
+    server.ok("DELETE", MAPS + "/gone")
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
     widget = server.ok("POST", "/apis/example.com/v1/namespaces/default/widgets", widget)
     server.ok("POST", PODS, {"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {"containers": CONTAINERS}})
@@ -38,11 +37,8 @@ def fill(server):
 
 
 def served(launch, source, kubectl_binary, *arguments):
-    """What kubectl prints on a server with the objects of a source."""
-    command = [launch.binary, "run", "--from", source, "--", kubectl_binary, *arguments]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
+    """Runs kubectl on a server with the objects of a source."""
+    return launch.run("run", "--from", source, "--", kubectl_binary, *arguments)
 
 
 def without_version(found):
@@ -51,12 +47,11 @@ def without_version(found):
 
 
 def assert_served(launch, source, kubectl_binary, pod, widget):
-    output, notes = served(launch, source, kubectl_binary, "get", "pods/p", "widgets/w", "-o", "json", "--show-managed-fields")
-    found = [without_version(found) for found in json.loads(output)["items"]]
-    assert found == [without_version(dict(of, metadata=dict(of["metadata"]))) for of in (pod, widget)], notes
-    output, _ = served(launch, source, kubectl_binary, "get", "configmaps", "-n", "default", "-o", "name")
-    assert "gone" not in output
-    return notes
+    done = served(launch, source, kubectl_binary, "get", "pods/p", "widgets/w", "-o", "json", "--show-managed-fields")
+    found = [without_version(found) for found in json.loads(done.stdout)["items"]]
+    assert found == [without_version(dict(of, metadata=dict(of["metadata"]))) for of in (pod, widget)], done.stderr
+    assert "gone" not in served(launch, source, kubectl_binary, "get", "configmaps", "-n", "default", "-o", "name").stdout
+    return done.stderr
 
 
 def snapshot(etcd):
@@ -79,8 +74,7 @@ def test_snapshot_of_etcd(launch, tmp_path, kubectl_binary, etcd_binary):
     assert "/registry/secrets/default: it is encrypted (aescbc:v1:key1)" in notes, notes
     damaged = tmp_path / "damaged.db"
     damaged.write_bytes(file.read_bytes()[:20000])
-    done = launch.run("run", "--from", damaged, "--", "true")
-    assert done.returncode != 0 and "the database is damaged" in done.stderr, done
+    assert "the database is damaged" in launch.run("run", "--from", damaged, "--", "true", status=2)
 
 
 def test_running_cluster(launch, tmp_path, kubectl_binary):
@@ -89,20 +83,19 @@ def test_running_cluster(launch, tmp_path, kubectl_binary):
     with launch() as server:
         pod, widget = fill(server)
         for number in range(1200):
-            server.ok("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{number:04}"}})
+            server.ok("POST", MAPS, {"metadata": {"name": f"m{number:04}"}})
         before = counts(server)
         notes = assert_served(launch, f"kubeconfig:{server.kubeconfig}", kubectl_binary, pod, widget)
         assert "skipped" not in notes, notes
-        done = launch.run("capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such")
-        assert done.returncode == 1 and "there is no context" in done.stderr, done
-        subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}"], check=True, timeout=60)
+        assert "there is no context" in launch.run("capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such", status=1)
+        launch.run("capture", archive, "--from", f"kubeconfig:{server.kubeconfig}")
         asked = {verb for verb, count in counts(server).items() if count != before.get(verb, 0)}
         assert asked <= {"GET", "LIST"}, asked
     assert_served(launch, archive, kubectl_binary, pod, widget)
-    output, _ = served(launch, archive, kubectl_binary, "get", "configmaps", "-n", "default", "-o", "name")
-    assert sum("configmap/m" in line for line in output.splitlines()) == 1200
-    output, _ = served(launch, archive, kubectl_binary, "get", "secret", "s", "-o", "jsonpath={.data.k}")
-    assert base64.b64decode(output) == b"REDACTED"
+    listed = served(launch, archive, kubectl_binary, "get", "configmaps", "-n", "default", "-o", "name").stdout
+    assert listed.count("configmap/m") == 1200
+    secret = served(launch, archive, kubectl_binary, "get", "secret", "s", "-o", "jsonpath={.data.k}").stdout
+    assert base64.b64decode(secret) == b"REDACTED"
 
 
 class FailingCluster(http.server.BaseHTTPRequestHandler):
@@ -148,9 +141,10 @@ class FailingCluster(http.server.BaseHTTPRequestHandler):
 def test_what_a_failing_cluster_still_lists(launch, tmp_path, kubectl_binary):
     with launch() as server, TlsServer(server.dir, FailingCluster) as cluster:
         (tmp_path / "config").write_text(kubeconfig(f"https://127.0.0.1:{cluster.server_address[1]}", TOKEN))
-        output, notes = served(launch, f"kubeconfig:{tmp_path / 'config'}", kubectl_binary, "get", "configmaps,services", "-n", "n", "-o", "name")
+        done = served(launch, f"kubeconfig:{tmp_path / 'config'}", kubectl_binary, "get", "configmaps,services", "-n", "n", "-o", "name")
         cluster.shutdown()
-    assert output.split() == ["configmap/a", "configmap/b", "service/s"], notes
+    notes = done.stderr
+    assert done.stdout.split() == ["configmap/a", "configmap/b", "service/s"], notes
     assert "skipped: api/v1/pods: expired for good" in notes and "skipped: api/v1/secrets: " in notes, notes
     assert "3 objects of 2 kinds" in notes and "2 skipped" in notes, notes
 
@@ -163,8 +157,7 @@ def test_credentials_of_a_program(launch, tmp_path, kubectl_binary):
         config = json.loads(kubeconfig(server.url, ""))
         config["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./token.sh"}}
         (tmp_path / "config").write_text(json.dumps(config))
-        output, _ = served(launch, f"kubeconfig:{tmp_path / 'config'}#c", kubectl_binary, "get", "namespaces", "-o", "name")
-    assert "namespace/default" in output
+        assert "namespace/default" in served(launch, f"kubeconfig:{tmp_path / 'config'}#c", kubectl_binary, "get", "namespaces", "-o", "name")
 
 
 def test_logs_of_a_running_cluster(launch, tmp_path, kubectl_binary):
@@ -179,9 +172,9 @@ def test_logs_of_a_running_cluster(launch, tmp_path, kubectl_binary):
         (logs / f"{name}.log").write_text(f"2024-05-01T10:00:00.000000000Z {line}\n")
     archive = tmp_path / "cluster.tgz"
     script = f"{launch.binary} capture {archive} --logs --from kubeconfig:$KUBECONFIG"
-    subprocess.run([launch.binary, "run", "--from", source, "--", "bash", "-ec", script], check=True, timeout=60)
+    launch.run("run", "--from", source, "--", "bash", "-ec", script)
     for flags, line in (((), "second run\n"), (("-p",), "first run\n")):
-        assert served(launch, archive, kubectl_binary, "logs", "-n", "n", "p", *flags)[0] == line
+        assert served(launch, archive, kubectl_binary, "logs", "-n", "n", "p", *flags).stdout == line
 
 
 # what charts ask the API for, and what is rendered: `None` is a chart that cannot be rendered
@@ -218,18 +211,15 @@ def test_charts_see_the_source(launch, tmp_path, major):
     template.parent.mkdir(parents=True)
     (tmp_path / "chart" / "Chart.yaml").write_text("apiVersion: v2\nname: c\nversion: 1.0.0\n")
 
-    def rendered(*lines):
+    def rendered(*lines, **options):
         template.write_text("\n".join(["apiVersion: v1", "kind: ConfigMap", "metadata: {name: found}", "data:", *(f"  {line}" for line in lines)]))
         # helm 3 asks the server for Capabilities only here, not in `helm template`
-        command = [launch.binary, "run", "--from", source, "--", helm(major), "install", "c", "--dry-run=server", template.parents[1]]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+        return launch.run("run", "--from", source, "--", helm(major), "install", "c", "--dry-run=server", template.parents[1], **options)
 
-    done = rendered(*(line for line, found in CHARTS.items() if found))
-    assert done.returncode == 0, done.stderr
-    assert [found for found in CHARTS.values() if found and f"\n  {found}" not in done.stdout] == [], done.stdout
+    out = rendered(*(line for line, found in CHARTS.items() if found)).stdout
+    assert [found for found in CHARTS.values() if found and f"\n  {found}" not in out] == [], out
     for line in (line for line, found in CHARTS.items() if not found):
-        done = rendered(line)
-        assert done.returncode != 0 and "kubeovn.io/v1" in done.stderr, done
+        assert "kubeovn.io/v1" in rendered(line, status=1, lines=None).stderr
 
 
 def counts(server):

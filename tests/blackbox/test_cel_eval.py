@@ -2,14 +2,9 @@
 
 import pytest
 
-from documentation import Shell, command_cases
+from documentation import command_tests
 
 pytestmark = pytest.mark.cel
 
-CASES = command_cases("cel_eval")
 
-
-@pytest.mark.parametrize("name", CASES)
-def test_commands(launch, name):
-    with Shell(launch.binary) as shell:
-        shell.check(CASES[name])
+test_commands = command_tests("cel_eval")

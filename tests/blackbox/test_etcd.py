@@ -5,7 +5,6 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
-import pathlib
 import random
 import shutil
 import signal
@@ -16,10 +15,10 @@ import threading
 import pytest
 
 import encryption
-import registrations
 import transcripts
-from definitions import definition
 from etcd import NEWEST, OLDER, Etcd, Member, build, free_port, of_module
+from objects import ANY, CORE, DEFINITIONS, MAPS, RBAC, SECRETS, account, config_map, definition, named
+from objects import SERVICES as REGISTRATIONS
 from pintle import eventually
 from programs import openssl
 from workload import Client, ResumingWatch, Writer
@@ -70,24 +69,31 @@ def test_scenario(path, launch, request, record_property):
     record_property("checks", steps)
 
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 # what clients learn when the store fails; the cause is in the log
 UNAVAILABLE = "Internal error occurred: the store is unavailable"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
-DEFINITION = definition("boats", "Boat")
+DEFINITION = definition("boats", "harbor.example.com", ANY)
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
 
 
 def boat(name, **more):
     return {"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name, **more}, "spec": {"sails": 2}}
 
 
-def config_map(name):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": "x"}}
-
-
 def server_on(launch, etcd, *flags, **options):
     return launch("--etcd-servers", etcd.urls, *flags, storage="etcd", **options)
+
+
+def events_since(server, path, version):
+    """The events of a watch of one second."""
+    events = server.request("GET", f"{path}?watch=1&resourceVersion={version}&timeoutSeconds=1")[1]
+    return [events] if isinstance(events, dict) else [json.loads(line) for line in events.splitlines()]
+
+
+def unavailable(server, name="b"):
+    """Sends a write that must fail, since etcd does."""
+    status, response, _ = server.request("POST", MAPS, config_map(name))
+    assert (status, response["message"]) == (500, UNAVAILABLE), response
 
 
 def test_layout(launch):
@@ -116,20 +122,17 @@ def test_layout(launch):
         etcd.put("/registry/configmaps/default/text", json.dumps({**config_map("text"), "metadata": {"name": "text", "namespace": "default"}}).encode())
         served = server.ok("GET", BOATS + "/two")
         assert served["spec"] == other["spec"] and served["metadata"]["uid"] == "1234", served
-        names = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
-        assert {"kept", "back", "text"} <= names, names
+        assert {"kept", "back", "text"} <= set(named(server.ok("GET", MAPS)["items"]))
         server.ok("PATCH", MAPS + "/text", {"data": {"more": "y"}})
         assert etcd.get("/registry/configmaps/default/text").startswith(b"k8s\0")
         etcd.delete("/registry/harbor.example.com/boats/default/two")
         assert server.request("GET", BOATS + "/two")[0] == 404
-        events = server.request("GET", f"{BOATS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
-        kinds = [json.loads(line)["type"] for line in events.splitlines()]
-        assert kinds == ["ADDED", "DELETED"], events
+        events = events_since(server, BOATS, start)
+        assert [event["type"] for event in events] == ["ADDED", "DELETED"], events
         # after a restart, watches from revisions before it have the same events
         etcd.put("/registry/masterleases/p", b"k8s\0 of another program")
         server.restart()
-        events = server.request("GET", f"{BOATS}?watch=1&resourceVersion={start}&timeoutSeconds=1")[1]
-        assert [json.loads(line)["type"] for line in events.splitlines()] == kinds, events
+        assert events_since(server, BOATS, start) == events
         assert etcd.get("/registry/masterleases/p") == b"k8s\0 of another program"
         assert "keys of other programs, such as /registry/masterleases/p" in server.stderr()
 
@@ -140,31 +143,31 @@ def test_two_servers(launch):
         for number in range(30):
             first, second = (one, two) if number % 2 else (two, one)
             name = f"map-{number}"
-            namespace = f"/api/v1/namespaces/n-{number}"
+            maps = f"/api/v1/namespaces/n-{number}/configmaps"
             first.ok("POST", "/api/v1/namespaces", {"metadata": {"name": f"n-{number}"}})
-            second.ok("POST", f"{namespace}/configmaps", config_map(name))
-            created = first.ok("GET", f"{namespace}/configmaps/{name}")
-            created["data"]["text"] = "y"
-            changed = first.ok("PUT", f"{namespace}/configmaps/{name}", created)
-            assert [item["data"]["text"] for item in second.ok("GET", f"{namespace}/configmaps")["items"] if item["metadata"]["name"] == name] == ["y"]
+            second.ok("POST", maps, config_map(name))
+            created = first.ok("GET", f"{maps}/{name}")
+            created["data"] = {"text": "y"}
+            changed = first.ok("PUT", f"{maps}/{name}", created)
+            assert [item["data"]["text"] for item in second.ok("GET", maps)["items"] if item["metadata"]["name"] == name] == ["y"]
             changed["data"]["text"] = "z"
-            second.ok("PUT", f"{namespace}/configmaps/{name}", changed)
-            status, response, _ = first.request("PUT", f"{namespace}/configmaps/{name}", changed)
+            second.ok("PUT", f"{maps}/{name}", changed)
+            status, response, _ = first.request("PUT", f"{maps}/{name}", changed)
             assert status == 409, response
-            assert first.request("POST", f"{namespace}/configmaps", config_map(name))[0] == 409
-            first.ok("DELETE", f"{namespace}/configmaps/{name}")
-            assert second.request("GET", f"{namespace}/configmaps/{name}")[0] == 404
-            second.ok("POST", f"{namespace}/configmaps", config_map(name))
-            third = first.ok("GET", f"{namespace}/configmaps?limit=1")
+            assert first.request("POST", maps, config_map(name))[0] == 409
+            first.ok("DELETE", f"{maps}/{name}")
+            assert second.request("GET", f"{maps}/{name}")[0] == 404
+            second.ok("POST", maps, config_map(name))
+            third = first.ok("GET", f"{maps}?limit=1")
             if third["metadata"].get("continue"):
-                second.ok("GET", f"{namespace}/configmaps?limit=1&continue={third['metadata']['continue']}")
+                second.ok("GET", f"{maps}?limit=1&continue={third['metadata']['continue']}")
         one.ok("POST", DEFINITIONS, DEFINITION)
         assert [r["name"] for r in two.ok("GET", "/apis/harbor.example.com/v1")["resources"]] == ["boats"]
         two.ok("POST", BOATS, boat("one"))
         assert one.ok("GET", BOATS + "/one")["spec"] == {"sails": 2}
 
 
-SERVICES = "/api/v1/namespaces/default/services"
+SERVICES = CORE + "/services"
 
 
 def service(name, **spec):
@@ -188,24 +191,19 @@ def test_services_have_distinct_addresses(launch):
         assert {key.rsplit("/", 1)[1] for key in keys} == addresses | {"10.0.0.1"}, keys
         assert all(value.startswith(b"k8s\0") for value in keys.values()), keys
         assert etcd.get("/registry/ranges/servicenodeports").startswith(b"k8s\0")
-        allocated = created[0]["spec"]
-        for field in ({"clusterIP": allocated["clusterIP"]}, {"type": "NodePort", "ports": [{"port": 80, "nodePort": allocated["ports"][0]["nodePort"]}]}):
+        address = {"clusterIP": created[0]["spec"]["clusterIP"]}
+        port = {"type": "NodePort", "ports": [{"port": 80, "nodePort": created[0]["spec"]["ports"][0]["nodePort"]}]}
+        for field in (address, port):
             status, response, _ = two.request("POST", SERVICES, service("other", **field))
             assert status == 422 and "is already allocated" in response["message"], response
         one.ok("DELETE", f"{SERVICES}/s-0")
-        two.ok(
-            "POST",
-            SERVICES,
-            service("other", clusterIP=allocated["clusterIP"], type="NodePort", ports=[{"port": 80, "nodePort": allocated["ports"][0]["nodePort"]}]),
-        )
+        two.ok("POST", SERVICES, service("other", **address, **port))
         # lost reservations are restored at the next start
-        etcd.delete(f"/registry/ipaddresses/{allocated['clusterIP']}")
-        etcd.delete("/registry/ranges/servicenodeports")
+        reservations = f"/registry/ipaddresses/{address['clusterIP']}", "/registry/ranges/servicenodeports"
+        [etcd.delete(key) for key in reservations]
         one.restart()
-        eventually(lambda: etcd.get(f"/registry/ipaddresses/{allocated['clusterIP']}") is not None)
-        eventually(lambda: etcd.get("/registry/ranges/servicenodeports") is not None)
-        status, response, _ = one.request("POST", SERVICES, service("more", clusterIP=allocated["clusterIP"]))
-        assert status == 422, response
+        eventually(lambda: all(etcd.get(key) is not None for key in reservations))
+        assert one.request("POST", SERVICES, service("more", **address))[0] == 422
 
 
 def test_custom_resources_are_stored_as_cbor_by_a_feature_gate(launch):
@@ -230,16 +228,15 @@ def test_custom_resources_are_stored_as_cbor_by_a_feature_gate(launch):
 def test_controllers_move(launch):
     """One server runs the controllers, which delete namespaces on requests to any server. The other one takes over when it stops."""
     with Etcd() as etcd, server_on(launch, etcd) as one, server_on(launch, etcd) as two:
-        lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
-        eventually(lambda: one.request("GET", lease)[0] == 200)
-        holder = one.ok("GET", lease)["spec"]["holderIdentity"]
+        eventually(lambda: one.request("GET", LEASE)[0] == 200)
+        holder = one.ok("GET", LEASE)["spec"]["holderIdentity"]
         for number, server in enumerate((one, two)):
             server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": f"n-{number}"}})
             server.ok("POST", f"/api/v1/namespaces/n-{number}/configmaps", config_map("a"))
             server.ok("DELETE", f"/api/v1/namespaces/n-{number}")
         eventually(lambda: all(two.request("GET", f"/api/v1/namespaces/n-{number}")[0] == 404 for number in (0, 1)))
         assert one.stop() == 0
-        lease_now = lambda: two.ok("GET", lease)["spec"]
+        lease_now = lambda: two.ok("GET", LEASE)["spec"]
         eventually(lambda: lease_now()["holderIdentity"] not in ("", holder) or lease_now()["leaseTransitions"] == 0)
         two.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "n-2"}})
         two.ok("DELETE", "/api/v1/namespaces/n-2")
@@ -251,15 +248,14 @@ RUNS, RUNS_NO_LONGER = "this server runs the controllers", "this server no longe
 
 def test_controllers_have_one_holder(launch):
     """When the holder is killed, another server takes over after the Lease has expired; a holder that was suspended for longer stops its controllers."""
-    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
     with Etcd() as etcd, server_on(launch, etcd, "-v", "2") as one:
         eventually(lambda: RUNS in one.stderr())
         with server_on(launch, etcd, "-v", "2") as two:
-            first = one.ok("GET", lease)["spec"]["holderIdentity"]
+            first = one.ok("GET", LEASE)["spec"]["holderIdentity"]
             one.stop(signal.SIGKILL)
             eventually(lambda: RUNS in two.stderr(), seconds=40)
             one.start()
-            spec = one.ok("GET", lease)["spec"]
+            spec = one.ok("GET", LEASE)["spec"]
             assert spec["holderIdentity"] not in ("", first) and spec["leaseTransitions"] == 1, spec
             # both processes of `one` log to the same file: the second one has not become a second holder
             assert one.stderr().count(RUNS) == 1 and RUNS_NO_LONGER not in two.stderr()
@@ -268,21 +264,18 @@ def test_controllers_have_one_holder(launch):
             two.process.send_signal(signal.SIGCONT)
             eventually(lambda: RUNS_NO_LONGER in two.stderr())
             assert RUNS_NO_LONGER not in one.stderr() and two.stderr().count(RUNS + "\n") == 1
-            spec = two.ok("GET", lease)["spec"]
+            spec = two.ok("GET", LEASE)["spec"]
             assert spec["leaseTransitions"] == 2, spec
 
 
 def test_controllers_without_a_lease(launch):
     """With --leader-elect=false, controllers run immediately and no Lease is written."""
-    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/pintle-controllers"
     with Etcd() as etcd, server_on(launch, etcd, "--leader-elect=false", "-v", "2") as server:
-        owner = server.ok("POST", MAPS, config_map("owner"))["metadata"]
-        owned = config_map("owned")
-        owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}]
-        server.ok("POST", MAPS, owned)
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": server.ok("POST", MAPS, config_map("owner"))["metadata"]["uid"]}
+        server.ok("POST", MAPS, {"metadata": {"name": "owned", "ownerReferences": [owner]}})
         server.ok("DELETE", f"{MAPS}/owner")
         eventually(lambda: server.request("GET", f"{MAPS}/owned")[0] == 404)
-        assert server.request("GET", lease)[0] == 404 and RUNS not in server.stderr()
+        assert server.request("GET", LEASE)[0] == 404 and RUNS not in server.stderr()
 
 
 def test_migrations_are_stored_as_by_kube_apiserver(launch):
@@ -444,11 +437,11 @@ def test_waits_for_etcd(launch):
         thread.join(30)
         with contextlib.ExitStack() as stopping:
             stopping.push(server)
-            server.ok("POST", MAPS, config_map("a"))
+            server.ok("POST", MAPS, config_map("a", text="x"))
             assert ready()[0] == 200
             member.stop(signal.SIGKILL)
-            status, response, _ = server.request("POST", MAPS, config_map("b"))
-            assert (status, response["message"]) == (500, UNAVAILABLE) and member.url in server.stderr(), response
+            unavailable(server)
+            assert member.url in server.stderr()
             assert "[-]storage failed: " in ready()[1]
             assert server.ok("GET", MAPS + "/a?resourceVersion=0")["data"]
             assert server.request("GET", "/livez")[0] == 200
@@ -486,15 +479,14 @@ class WaitingServer:
         self.errors.close()
 
 
-def start_error(launch, etcd, *flags, env=None):
-    """Starts a server that must fail, and returns its stderr."""
-    directory = tempfile.mkdtemp(prefix="pintle-test-")
-    done = launch.run("serve", "--etcd-servers", etcd.urls, "--data-dir", directory, "--secure-port", "0", *map(str, flags), env=env)
-    assert done.returncode != 0, done.stdout
-    return done.stderr
+def start_error(launch, etcd, directory, *flags):
+    """Starts a server that must fail. Returns the line that says why."""
+    output = launch.run("serve", "--etcd-servers", etcd.urls, "--data-dir", directory, "--secure-port", "0", *flags, status=1, lines=None)
+    (line,) = [line for line in output.splitlines() if line.startswith("pintle: ")]
+    return line
 
 
-def test_foreign_keys(launch):
+def test_foreign_keys(launch, tmp_path):
     with Etcd() as etcd:
         for key, value, error in (
             ("/registry/configmaps/default/a", b"hello", "it is neither JSON nor protobuf"),
@@ -503,9 +495,8 @@ def test_foreign_keys(launch):
         ):
             etcd.put(key, value)
             before = etcd.keys("/")
-            output = start_error(launch, etcd)
-            lines = [line for line in output.splitlines() if line.startswith("pintle: ")]
-            assert len(lines) == 1 and key in lines[0] and error in lines[0], output
+            line = start_error(launch, etcd, tmp_path)
+            assert key in line and error in line, line
             assert etcd.keys("/") == before, "a key was written"
             etcd.delete(key)
         with server_on(launch, etcd, "--etcd-prefix", "elsewhere/") as server:
@@ -513,7 +504,7 @@ def test_foreign_keys(launch):
             assert etcd.get("/elsewhere/configmaps/default/a")
 
 
-def test_users_of_etcd(launch):
+def test_users_of_etcd(launch, tmp_path):
     with Etcd() as etcd:
         etcd.call("/v3/auth/role/add", {"name": "root"})
         for user in ("root", "pintle"):
@@ -533,9 +524,7 @@ def test_users_of_etcd(launch):
             (("--etcd-username", "pintle", "--etcd-password-file", password, "--etcd-prefix", "/other"), "permission denied"),
         ):
             password.write_text("right\n" if "permission" in error else "wrong")
-            output = start_error(launch, etcd, *flags)
-            lines = [line for line in output.splitlines() if line.startswith("pintle: ")]
-            assert len(lines) == 1 and f"etcd at {etcd.urls}: {error}" in lines[0], output
+            assert f"etcd at {etcd.urls}: {error}" in start_error(launch, etcd, tmp_path, *flags)
         with server_on(launch, etcd, "--etcd-username", "pintle", "--etcd-password-file", str(password)) as server:
             server.ok("POST", MAPS, config_map("a"))
             # tokens are lost with the member that issued them
@@ -555,9 +544,8 @@ def test_compaction_while_the_server_runs(launch):
         newest = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
         eventually(lambda: compacted() >= newest)
         server.restart()
-        status, response, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={old}&timeoutSeconds=1")
-        event = response if isinstance(response, dict) else json.loads(response.splitlines()[0])
-        assert event.get("object", event)["code"] == 410, response
+        event = events_since(server, MAPS, old)[0]
+        assert event.get("object", event)["code"] == 410, event
         assert len(server.ok("GET", MAPS)["items"]) >= 3
 
 
@@ -569,13 +557,10 @@ def test_servers_start_concurrently(launch):
         try:
             [thread.start() for thread in threads]
             [thread.join(30) for thread in threads]
-            uids = [
-                {item["metadata"]["name"]: item["metadata"]["uid"] for item in server.ok("GET", path)["items"]}
-                for server in servers
-                for path in ("/api/v1/namespaces",)
-            ]
-            assert uids[0] == uids[1] == uids[2] and len(uids[0]) == 4, uids
-            roles = [server.ok("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")["items"] for server in servers]
+            # with their uids
+            namespaces, roles = ([server.ok("GET", path)["items"] for server in servers] for path in ("/api/v1/namespaces", RBAC + "/clusterroles"))
+            metadata = [[item["metadata"] for item in items] for items in namespaces]
+            assert metadata[0] == metadata[1] == metadata[2] and len(metadata[0]) == 4, metadata
             assert roles[0] == roles[1] == roles[2]
         finally:
             [server.__exit__() for server in servers]
@@ -584,23 +569,30 @@ def test_servers_start_concurrently(launch):
 def test_api_services_of_other_servers_are_kept(launch):
     """APIServices of unknown groups may belong to another server on the same etcd, and are not deleted."""
     with Etcd() as etcd, server_on(launch, etcd) as server:
-        registrations.alter_registrations(server)
+        spec = {"groupPriorityMinimum": 1234, "versionPriority": 99}
+        for name in ("v1.once.example.com", "v9.coordination.k8s.io"):
+            version, group = name.split(".", 1)
+            labels = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+            server.ok("POST", REGISTRATIONS, {"metadata": {"name": name, "labels": labels}, "spec": {**spec, "group": group, "version": version}})
+        server.ok("PATCH", REGISTRATIONS + "/v1.rbac.authorization.k8s.io", {"spec": spec})
+        server.ok("DELETE", REGISTRATIONS + "/v1.coordination.k8s.io")
         server.restart()
-        current, unknown = registrations.altered_registrations(server), "v1.once.example.com"
-        assert current == {**registrations.RESTORED, unknown: registrations.ALTERED[unknown]}, current
+        current = {item["metadata"]["name"]: item["spec"]["groupPriorityMinimum"] for item in server.ok("GET", REGISTRATIONS)["items"]}
+        restored = {"v1.rbac.authorization.k8s.io": 17000, "v1.coordination.k8s.io": 16500, "v1.once.example.com": 1234}
+        assert restored.items() <= current.items() and "v9.coordination.k8s.io" not in current, current
 
 
 def test_each_server_tracks_uses_of_tokens(launch):
     """The server that authenticates a token of a Secret records the day, even if another server runs the controllers."""
-    core, label = "/api/v1/namespaces/default", "kubernetes.io/legacy-token-last-used"
+    label = "kubernetes.io/legacy-token-last-used"
     with Etcd() as etcd, server_on(launch, etcd) as one:
         key = one.dir / "service-account.key"
         eventually(key.exists)
         with server_on(launch, etcd, "--service-account-signing-key-file", str(key)) as two:
-            one.ok("POST", core + "/serviceaccounts", {"metadata": {"name": "bot"}})
+            account(one, "bot")
             for name, server in (("first", one), ("second", two)):
-                path, meta = f"{core}/secrets/{name}", {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
-                server.ok("POST", core + "/secrets", {"metadata": meta, "type": "kubernetes.io/service-account-token"})
+                path, meta = f"{SECRETS}/{name}", {"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}}
+                server.ok("POST", SECRETS, {"metadata": meta, "type": "kubernetes.io/service-account-token"})
                 token = eventually(lambda: server.ok("GET", path).get("data", {}).get("token"))
                 assert server.request("GET", "/version", token=base64.b64decode(token).decode())[0] == 200
                 eventually(lambda: server.ok("GET", path)["metadata"].get("labels", {}).get(label))
@@ -623,14 +615,13 @@ def test_encrypted_connections(launch, tmp_path):
             server.ok("POST", MAPS, config_map("a"))
             assert server.ok("GET", MAPS)["items"]
         for flags, error in ((client[:2], ""), ((), "invalid peer certificate")):
-            done = launch.run("export", "-", "--etcd-servers", etcd.urls, *flags)
-            lines = done.stderr.splitlines()
-            assert done.returncode == 1 and lines[-1].startswith(f"pintle: the store is unavailable: etcd at {etcd.urls}: ") and error in lines[-1], lines
+            line = launch.run("export", "-", "--etcd-servers", etcd.urls, *flags, status=1, lines=None).splitlines()[-1]
+            assert line.startswith(f"pintle: the store is unavailable: etcd at {etcd.urls}: ") and error in line, line
 
 
 def test_events_have_leases(launch):
     """etcd deletes expired Events even if no server is running; many Events share a lease."""
-    events = "/api/v1/namespaces/default/events"
+    events = CORE + "/events"
 
     def lease_of(name):
         response = etcd.call("/v3/kv/range", {"key": base64.b64encode(f"/registry/events/default/{name}".encode()).decode()})
@@ -647,8 +638,7 @@ def test_events_have_leases(launch):
         version = server.ok("GET", events)["metadata"]["resourceVersion"]
         etcd.call("/v3/lease/revoke", {"ID": lease})
         eventually(lambda: server.ok("GET", events)["items"] == [])
-        lines = server.request("GET", f"{events}?watch=1&timeoutSeconds=1&resourceVersion={version}")[1].splitlines()
-        assert [json.loads(event)["type"] for event in lines] == ["DELETED", "DELETED"], lines
+        assert [event["type"] for event in events_since(server, events, version)] == ["DELETED", "DELETED"]
         # the next Event has another lease
         server.ok("POST", events, {"metadata": {"name": "d"}, "involvedObject": {"namespace": "default", "name": "x"}})
         assert lease_of("d") not in (None, lease)
@@ -676,8 +666,8 @@ def test_another_cluster(launch):
         member.start(etcd.members)
         etcd.wait()
         eventually(lambda: "has cluster id" in server.request("GET", "/readyz")[1])
-        status, response, _ = server.request("POST", MAPS, config_map("b"))
-        assert (status, response["message"]) == (500, UNAVAILABLE) and "the id that it had before" in server.stderr(), response
+        unavailable(server)
+        assert "the id that it had before" in server.stderr()
         assert not etcd.keys("/registry/")
         # the next start waits for the previous cluster, and reports that
         server.stop()
@@ -706,16 +696,15 @@ def test_etcd_without_space(launch):
     with Etcd(flags=("--unsafe-no-fsync", f"--quota-backend-bytes={quota}")) as etcd, server_on(launch, etcd) as server:
         start, created = server.ok("GET", MAPS)["metadata"]["resourceVersion"], []
         while True:
-            body = {"metadata": {"name": f"map-{len(created)}"}, "data": {"text": text}}
-            status, response, _ = server.request("POST", MAPS, body)
+            name = f"map-{len(created)}"
+            status, response, _ = server.request("POST", MAPS, config_map(name, text=text))
             if status != 201:
                 break
-            created.append(body["metadata"]["name"])
+            created.append(name)
             assert len(created) * len(text) < 2 * quota, "the quota is not enforced"
         assert (status, response["message"]) == (500, "etcdserver: mvcc: database space exceeded"), response
         assert "mvcc: database space exceeded" in server.stderr()
-        listed = server.ok("GET", MAPS + "?labelSelector=!other")
-        assert {item["metadata"]["name"] for item in listed["items"]} >= set(created)
+        assert set(named(server.ok("GET", MAPS + "?labelSelector=!other")["items"])) >= set(created)
         # the events are many megabytes, and take a while on a busy machine
         watch, missing = Client(server).send("GET", f"{MAPS}?watch=1&resourceVersion={start}"), set(created)
         while missing:
@@ -753,10 +742,10 @@ def test_missed_changes(launch):
         event = json.loads(next(iter(response)))
         assert (event["type"], event["object"]["code"]) == ("ERROR", 410), event
         listed = server.ok("GET", BOATS)
-        assert [item["metadata"]["name"] for item in listed["items"]] == ["new"], listed
+        assert named(listed["items"]) == ["new"], listed
         assert server.request("GET", BOATS + "/gone")[0] == 404
         server.ok("POST", BOATS, boat("newer"))
-        event = server.request("GET", f"{BOATS}?watch=1&resourceVersion={listed['metadata']['resourceVersion']}&timeoutSeconds=1")[1]
+        (event,) = events_since(server, BOATS, listed["metadata"]["resourceVersion"])
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "newer"), event
 
 
@@ -773,7 +762,7 @@ def test_member_hangs(launch):
                         break
                     assert (status, response["message"]) == (500, UNAVAILABLE) and "has not responded within 5 s" in server.stderr(), response
                 assert status == 201
-                created |= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+                created |= set(named(server.ok("GET", MAPS)["items"]))
             finally:
                 member.process.send_signal(signal.SIGCONT)
         versions = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in server.ok("GET", MAPS)["items"]}
@@ -783,54 +772,43 @@ def test_member_hangs(launch):
         assert not watch.failure and watch.state == versions, (watch.failure, watch.state, versions)
 
 
-def test_export_and_import(launch):
+def test_export_and_import(launch, tmp_path):
     """Objects are moved from a data directory to etcd and back unchanged; the file is checked before anything is written."""
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
-
-    def pintle(*arguments, **options):
-        done = subprocess.run([launch.binary, *map(str, arguments)], capture_output=True, timeout=60, **options)
-        return done.returncode, (done.stdout + done.stderr).decode()
+    file, first, second = (tmp_path / name for name in ("file", "first", "second"))
 
     def objects(server):
-        lists = [server.ok("GET", path)["items"] for path in (MAPS, BOATS, DEFINITIONS, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings")]
+        lists = [server.ok("GET", path)["items"] for path in (MAPS, BOATS, DEFINITIONS, RBAC + "/clusterrolebindings")]
         for item in (item for items in lists for item in items):
             del item["metadata"]["resourceVersion"]
         return lists
 
     with Etcd() as etcd:
-        with launch(storage="embedded", data_dir=directory / "first") as server:
+        on_etcd = ("--etcd-servers", etcd.urls)
+        with launch(storage="embedded", data_dir=first) as server:
             server.ok("POST", DEFINITIONS, DEFINITION)
             for number in range(20):
                 server.ok("POST", MAPS, config_map(f"map-{number}"))
                 server.ok("POST", BOATS, boat(f"boat-{number}"))
             want = objects(server)
-            status, output = pintle("export", directory / "file", "--data-dir", directory / "first")
-            assert status == 0 and "objects at revision" in output, output
-        content = (directory / "file").read_bytes()
-        (directory / "truncated").write_bytes(content[:-100])
-        status, output = pintle("import", directory / "truncated", "--etcd-servers", etcd.urls)
-        assert status == 1 and "the file is corrupt" in output and not etcd.keys("/registry/"), output
-        status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls)
-        assert status == 0 and "objects are imported and compared" in output, output
-        status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls)
-        assert status == 1 and "an import needs a store without any" in output, output
+            assert "objects at revision" in launch.run("export", file, "--data-dir", first)
+        truncated = tmp_path / "truncated"
+        truncated.write_bytes(file.read_bytes()[:-100])
+        assert "the file is corrupt" in launch.run("import", truncated, *on_etcd, status=1) and not etcd.keys("/registry/")
+        assert "objects are imported and compared" in launch.run("import", file, *on_etcd)
+        assert "an import needs a store without any" in launch.run("import", file, *on_etcd, status=1)
         # the key is there while an import runs, and stays when it is interrupted
         etcd.put("/registry/pintle/importing", b"")
-        for arguments in (["serve", "--secure-port", "0", "--data-dir", directory / "refused"], ["export", directory / "part"]):
-            status, output = pintle(*arguments, "--etcd-servers", etcd.urls)
-            assert status == 1 and "an import into it was not completed" in output and len(output.splitlines()) == 1, output
-        status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls)
-        assert status == 1 and etcd.get("/registry/pintle/importing") == b"", output
-        status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls, "--conflict", "skip")
-        assert status == 0, output
+        for arguments in (["serve", "--secure-port", "0", "--data-dir", tmp_path / "refused"], ["export", tmp_path / "part"]):
+            output = launch.run(*arguments, *on_etcd, status=1)
+            assert "an import into it was not completed" in output and len(output.splitlines()) == 1, output
+        launch.run("import", file, *on_etcd, status=1)
+        assert etcd.get("/registry/pintle/importing") == b""
+        launch.run("import", file, *on_etcd, "--conflict", "skip")
         with server_on(launch, etcd) as server:
             assert objects(server) == want
-            exported = subprocess.run([launch.binary, "export", "-", "--etcd-servers", etcd.urls], capture_output=True, timeout=60, check=True)
-            status, output = pintle("import", "-", "--data-dir", directory / "second", input=exported.stdout)
-            assert status == 0, output
-        with launch(storage="embedded", data_dir=directory / "second") as server:
+            launch.run("import", "-", "--data-dir", second, input=launch.run("export", "-", *on_etcd).stdout)
+        with launch(storage="embedded", data_dir=second) as server:
             assert objects(server) == want
-    shutil.rmtree(directory)
 
 
 def test_encrypted_values(launch):
@@ -838,14 +816,14 @@ def test_encrypted_values(launch):
     with tempfile.TemporaryDirectory() as directory, Etcd() as etcd:
         path = encryption.configuration(directory, {"secretbox": [("key1", 1)]}, resources=["secrets", "*.harbor.example.com"])
         with server_on(launch, etcd, "--encryption-provider-config", str(path)) as server:
-            created = server.ok("POST", encryption.SECRETS, encryption.secret("one"))
+            created = server.ok("POST", SECRETS, encryption.secret("one"))
             server.ok("POST", DEFINITIONS, DEFINITION)
             server.ok("POST", BOATS, boat("one"))
             for key in ("/registry/secrets/default/one", "/registry/harbor.example.com/boats/default/one"):
                 assert etcd.get(key).startswith(b"k8s:enc:secretbox:v1:key1:"), etcd.get(key)
             server.restart()
-            assert server.ok("GET", encryption.SECRETS + "/one") == created
+            assert server.ok("GET", SECRETS + "/one") == created
             path = encryption.configuration(directory, "identity", {"secretbox": [("key1", 1)]}, resources=["*.*"])
             server.restart()
-            server.ok("PUT", encryption.SECRETS + "/one", created)
+            server.ok("PUT", SECRETS + "/one", created)
             assert etcd.get("/registry/secrets/default/one").startswith(b"k8s\0")

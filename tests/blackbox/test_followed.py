@@ -6,24 +6,22 @@ import urllib.request
 
 import pytest
 
-from documentation import Shell, command_cases
+from documentation import command_tests
+from legacy import CRONTABS
+from objects import MAPS, named
 from pintle import TOKEN, eventually, insecure
 from programs import ROOT
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
-
-CONFIG = "/api/v1/namespaces/default/configmaps"
-CRONTABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
-CASES = command_cases("followed")
 
 
 def config(name, namespace="default", **data):
     return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}) + "\n"
 
 
-def names(server, path=CONFIG):
+def names(server, path=MAPS):
     found = server.ok("GET", path)["items"]
-    return [item["metadata"]["name"] for item in found if item["metadata"].get("labels", {}).get("sources.pintle.dev/applied")]
+    return named(item for item in found if item["metadata"].get("labels", {}).get("sources.pintle.dev/applied"))
 
 
 @pytest.fixture
@@ -42,11 +40,11 @@ def test_edits_and_deletions_are_followed(launch, place):
     with launch("-f", str(place)) as server:
         assert (names(server), names(server, CRONTABS)) == (["a", "b"], ["my-new-cron-object"])
         # what clients write elsewhere stays
-        server.ok("POST", CONFIG, {"metadata": {"name": "own"}})
-        server.ok("PATCH", CONFIG + "/a", {"data": {"other": "kept"}})
-        uid = server.ok("GET", CONFIG + "/a")["metadata"]["uid"]
+        server.ok("POST", MAPS, {"metadata": {"name": "own"}})
+        server.ok("PATCH", MAPS + "/a", {"data": {"other": "kept"}})
+        uid = server.ok("GET", MAPS + "/a")["metadata"]["uid"]
         (place / "a.yaml").write_text(config("a", k="2"))
-        found = eventually(lambda: (found := server.ok("GET", CONFIG + "/a"))["data"]["k"] == "2" and found)
+        found = eventually(lambda: (found := server.ok("GET", MAPS + "/a"))["data"]["k"] == "2" and found)
         assert found["data"] == {"k": "2", "other": "kept"} and found["metadata"]["uid"] == uid
         assert found["metadata"]["annotations"]["sources.pintle.dev/file"] == str(place / "a.yaml")
         managers = {entry["manager"] for entry in found["metadata"]["managedFields"]}
@@ -57,19 +55,19 @@ def test_edits_and_deletions_are_followed(launch, place):
         (place / "new" / "deep" / "c.yaml").write_text(config("c"))
         eventually(lambda: names(server) == ["a", "c"])
         (place / "a.yaml").rename(place / "new" / "renamed.yaml")
-        annotation = lambda: server.ok("GET", CONFIG + "/a")["metadata"]["annotations"]["sources.pintle.dev/file"]  # noqa: E731
+        annotation = lambda: server.ok("GET", MAPS + "/a")["metadata"]["annotations"]["sources.pintle.dev/file"]  # noqa: E731
         eventually(lambda: annotation().endswith("new/renamed.yaml"))
-        assert server.ok("GET", CONFIG + "/a")["metadata"]["uid"] == uid
+        assert server.ok("GET", MAPS + "/a")["metadata"]["uid"] == uid
         for path in (place / "new" / "deep" / "c.yaml", place / "new" / "renamed.yaml", place / "sub" / "z.yaml"):
             path.unlink()
         eventually(lambda: names(server) == [])
         eventually(lambda: server.request("GET", CRONTABS)[0] == 404)
-        assert server.ok("GET", CONFIG + "/own")
+        assert server.ok("GET", MAPS + "/own")
 
 
 def test_what_is_wrong_is_shown_and_changes_nothing(launch, place):
     with launch("-f", str(place)) as server:
-        before = server.ok("GET", CONFIG + "/a")
+        before = server.ok("GET", MAPS + "/a")
         log = lambda: server.log_tail()  # noqa: E731
         # one object of the file is good
         (place / "a.yaml").write_text(config("a", k="2") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata:\n  k: [1]\n")
@@ -80,7 +78,7 @@ def test_what_is_wrong_is_shown_and_changes_nothing(launch, place):
         eventually(lambda: "broken.yaml:" in log())
         (place / "again.yaml").write_text(config("b"))
         eventually(lambda: "the object is also in" in log())
-        assert server.ok("GET", CONFIG + "/a") == before
+        assert server.ok("GET", MAPS + "/a") == before
         assert names(server, CRONTABS) == ["my-new-cron-object"] and "b" in names(server)
         (place / "again.yaml").unlink()
         (place / "a.yaml").write_text(config("a", k="3"))
@@ -90,8 +88,8 @@ def test_what_is_wrong_is_shown_and_changes_nothing(launch, place):
 
 def test_an_edit_reaches_a_watch_at_once(launch, place):
     with launch("-f", str(place)) as server:
-        revision = server.ok("GET", CONFIG)["metadata"]["resourceVersion"]
-        request = urllib.request.Request(f"{server.url}{CONFIG}?watch=true&resourceVersion={revision}", headers={"Authorization": f"Bearer {TOKEN}"})
+        revision = server.ok("GET", MAPS)["metadata"]["resourceVersion"]
+        request = urllib.request.Request(f"{server.url}{MAPS}?watch=true&resourceVersion={revision}", headers={"Authorization": f"Bearer {TOKEN}"})
         taken = []
         with urllib.request.urlopen(request, context=insecure(), timeout=30) as events:
             for number in range(20):
@@ -108,11 +106,11 @@ def test_an_edit_reaches_a_watch_at_once(launch, place):
 def test_a_restart_prunes_what_is_gone(launch, place, tmp_path):
     data = str(tmp_path / "data")
     with launch("-f", str(place), data_dir=data, storage="embedded") as server:
-        uid = server.ok("GET", CONFIG + "/a")["metadata"]["uid"]
+        uid = server.ok("GET", MAPS + "/a")["metadata"]["uid"]
     (place / "a.yaml").write_text(config("a"))
     (place / "crontab.yaml").write_text("a: [")
     with launch("-f", str(place), data_dir=data, storage="embedded") as server:
-        assert names(server) == ["a"] and server.ok("GET", CONFIG + "/a")["metadata"]["uid"] == uid
+        assert names(server) == ["a"] and server.ok("GET", MAPS + "/a")["metadata"]["uid"] == uid
         assert names(server, CRONTABS) == ["my-new-cron-object"], "its file has an error"
 
 
@@ -131,12 +129,10 @@ def test_statuses_are_written(launch, place, tmp_path):
 def test_run_follows_on_top_of_a_source(launch, kubectl_binary, place, tmp_path):
     source = tmp_path / "source.yaml"
     source.write_text(config("a", k="0", more="kept") + "---\n" + config("only"))
-    done = launch.run("run", "--from", str(source), "-f", str(place / "a.yaml"), "--", kubectl_binary, "get", "cm", "-n", "default", "-o", "json")
+    get = (kubectl_binary, "get", "cm", "-n", "default", "-o", "json")
+    done = launch.run("run", "--from", source, "-f", place / "a.yaml", "--", *get)
     found = {item["metadata"]["name"]: item.get("data", {}) for item in json.loads(done.stdout)["items"]}
     assert found == {"a": {"k": "1", "more": "kept"}, "b": {}, "only": {}}, done
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_commands(launch, name):
-    with Shell(launch.binary) as shell:
-        shell.check(CASES[name])
+test_commands = command_tests("followed")

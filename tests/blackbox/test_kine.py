@@ -13,8 +13,9 @@ import tempfile
 
 import pytest
 
-from definitions import definition
 from etcd import free_port
+from objects import DEFINITIONS as CRDS
+from objects import MAPS, config_map, definition
 from pintle import eventually
 from programs import ROOT, built, require
 from watch import Watch
@@ -22,10 +23,8 @@ from watch import Watch
 # the first build of kine takes minutes
 pytestmark = [pytest.mark.etcd, pytest.mark.timeout(1800)]
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BOATS = "/apis/harbor.example.com/v1/namespaces/default/boats"
-DEFINITION = definition("boats", "Boat", {"type": "object", "properties": {"sails": {"type": "integer", "maximum": 9}}})
+DEFINITION = definition("boats", "harbor.example.com", {"properties": {"sails": {"type": "integer", "maximum": 9}}})
 
 
 def postgres_programs():
@@ -98,10 +97,6 @@ def kine(request):
         directory = pathlib.Path(name)
         with request.param(directory) as database, Kine(database, directory) as kine:
             yield kine
-
-
-def config_map(name, **data):
-    return {"metadata": {"name": name}, "data": data}
 
 
 def on(launch, kine, **options):

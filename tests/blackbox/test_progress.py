@@ -1,19 +1,18 @@
 """Progress objects: the sets with kubectl, on the clock, in workspaces, and what stops a rule."""
 
 import json
-import os
 import subprocess
 
 import pytest
 
 from commands import run
-from objects import MAPS
+from objects import MAPS, TESTING
 from pintle import eventually
 from programs import ROOT, go_module, helm
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
 
-PROGRESSES = "/apis/testing.pintle.dev/v1alpha1/progresses"
+PROGRESSES = TESTING + "/progresses"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 JOBS, CRON_JOBS = (f"/apis/batch/v1/namespaces/default/{plural}" for plural in ("jobs", "cronjobs"))
@@ -30,9 +29,8 @@ def server(launch):
 def command(launch, server, kubectl_binary):
     def done(program, *arguments, status=0):
         binary = {"kubectl": kubectl_binary, "pintle": launch.binary}.get(program, program)
-        result = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, env={**os.environ, "KUBECONFIG": server.kubeconfig})
-        assert result.returncode == status, result
-        return result.stderr if status else result.stdout
+        output = run(binary, *arguments, status=status, lines=None, env={"KUBECONFIG": server.kubeconfig})
+        return output.stderr if status else output.stdout
 
     return done
 

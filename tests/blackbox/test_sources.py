@@ -4,20 +4,19 @@ import gzip
 import io
 import json
 import os
-import subprocess
 import tarfile
 
 import pytest
 
-from documentation import Shell, command_cases
+import objects
+from documentation import command_tests
+from objects import WORKSPACES
 from pintle import eventually
 from programs import ROOT
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
-WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 MOMENT = "2024-05-01T10:10:00Z"
-CASES = command_cases("sources")
 
 
 def item(version, kind, name, namespace=None, revision=1, created="2024-05-01T10:00:00Z", **fields):
@@ -80,11 +79,10 @@ def bundle(tmp_path):
     return path
 
 
-def run(launch, kubectl_binary, *arguments, script, **options):
-    environment = {**os.environ, "PATH": f"{os.path.dirname(kubectl_binary)}:{os.environ['PATH']}"}
-    done = launch.run("run", *arguments, "--", "bash", "-ec", script, env=environment, **options)
-    assert done.returncode == 0, done
-    return done
+def run(launch, kubectl_binary, *sources, script):
+    """Runs a script on a server with some sources. Returns its output."""
+    flags = [word for source in sources for word in ("--from", source)]
+    return launch.run("run", *flags, "--", "bash", "-ec", script, env={"PATH": f"{os.path.dirname(kubectl_binary)}:{os.environ['PATH']}"})
 
 
 def test_a_bundle_is_served_as_it_was(launch, kubectl_binary, bundle):
@@ -92,8 +90,7 @@ def test_a_bundle_is_served_as_it_was(launch, kubectl_binary, bundle):
     done = run(
         launch,
         kubectl_binary,
-        "--from",
-        str(bundle),
+        bundle,
         script="""
 kubectl get pods,events -A
 kubectl get pod -n shop web-0 -o json | tee /dev/stderr | grep -c example.com/hold
@@ -135,7 +132,7 @@ kubectl get configmap -n shop new -o jsonpath='{.metadata.creationTimestamp}'
     ],
 )
 def test_logs_are_those_of_the_bundle(launch, kubectl_binary, bundle, options, want):
-    done = run(launch, kubectl_binary, "--from", str(bundle), script=f"kubectl logs -n shop web-0 {options}")
+    done = run(launch, kubectl_binary, bundle, script=f"kubectl logs -n shop web-0 {options}")
     assert done.stdout.rstrip("\n") == want.rstrip("\n"), done
 
 
@@ -151,29 +148,21 @@ def test_later_sources_win_and_manifests_are_sources(launch, kubectl_binary, tmp
     script = f"kubectl get cm a -o jsonpath='{{.data.from}}{{.metadata.uid}}'; kubectl apply -f {ROOT}/examples/my-crontab.yaml"
     # with its defaults, so that it can be applied again
     script += f"; kubectl apply --server-side -f {one}/set.json"
-    done = run(launch, kubectl_binary, "--from", str(one), "--from", str(other), script=script)
+    done = run(launch, kubectl_binary, one, other, script=script)
     assert done.stdout.startswith("other") and len(done.stdout.split("crontab")[0]) == len("other") + 36, done
     assert done.stdout.endswith("my-new-cron-object created\nstatefulset.apps/db serverside-applied\n"), done
     assert done.stderr.splitlines()[0] == "3 objects of 3 kinds from one, other.yaml.gz", done
 
 
 def test_the_shell_names_the_source(launch, bundle):
-    environment = {**os.environ, "SHELL": "/bin/sh"}
-    done = subprocess.run(
-        [launch.binary, "run", "--from", str(bundle)],
-        input='echo "$PS1"\n[ -f "$KUBECONFIG" ] && echo there\n',
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=environment,
-    )
+    done = launch.run("run", "--from", bundle, input='echo "$PS1"\n[ -f "$KUBECONFIG" ] && echo there\n', env={"SHELL": "/bin/sh"})
     assert done.stdout == "(bundle.tar.gz) $ \nthere\n", done
 
 
 def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
-    def create(name, *sources):
+    def create(name, *sources, status=0):
         options = [word for source in sources for word in ("--from", str(source))]
-        return launch.run("workspace", "create", name, *options, "--kubeconfig", server.kubeconfig)
+        return launch.run("workspace", "create", name, *options, "--kubeconfig", server.kubeconfig, status=status)
 
     def pod(workspace):
         object = server.ok("GET", f"/clusters/{workspace}/api/v1/namespaces/shop/pods/web-0")
@@ -183,7 +172,7 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
     want = POD | {"metadata": {key: value for key, value in POD["metadata"].items() if key != "resourceVersion"}}
     with launch("--workspaces") as server:
         done = create("case", bundle)
-        assert done.returncode == 0 and done.stdout == f"{server.url}/clusters/case\n", done
+        assert done.stdout == f"{server.url}/clusters/case\n", done
         assert done.stderr.startswith("7 objects of 7 kinds from bundle.tar.gz; 3 skipped, 2 kinds without a definition\nskipped: "), done
         assert pod("case") == want, "neither admitted nor collected, although its owner was not captured"
         assert server.ok("GET", "/clusters/case/apis/example.com/v1/namespaces/shop/gadgets/g")["spec"] == {"free": ["form"]}
@@ -196,8 +185,7 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
         assert server.request("POST", "/clusters/case-source/storage/objects", {"objects": []})[0] == 405, "it is sealed"
 
         # what a request may load
-        small = {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": "small"}}
-        server.ok("POST", WORKSPACES, small | {"spec": {"limits": {"bytes": 300_000}}})
+        objects.workspace(server, "small", limits={"bytes": 300_000})
         load = "/clusters/small/storage/objects"
         eventually(lambda: server.request("POST", load, {"objects": []})[0] == 200)
         own = {"metadata": {"name": "t"}}
@@ -221,25 +209,19 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
         assert server.request("POST", load, {"objects": sent})[0] == 403
         assert len(server.ok("GET", "/clusters/small/api/v1/namespaces/default/configmaps")["items"]) < 1000
         assert server.request("POST", "/storage/objects", {"objects": []})[0] == 404, "workspaces only"
-        account = "/clusters/small/api/v1/namespaces/default/serviceaccounts"
-        server.ok("POST", account, {"metadata": {"name": "reader"}})
-        token = server.ok("POST", f"{account}/reader/token", {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}})
-        assert server.request("POST", load, {"objects": []}, token=token["status"]["token"])[0] == 403
+        objects.account(server, "reader", prefix="/clusters/small")
+        token = objects.token_of(server, "reader", prefix="/clusters/small")
+        assert server.request("POST", load, {"objects": []}, token=token)[0] == 403
 
         for sources, why in ((["case", bundle], "write ./case for a file"), ([tmp_path / "none"], "cannot read")):
-            done = create("other", *sources)
-            assert done.returncode == 1 and why in done.stderr and len(done.stderr.splitlines()) == 1, done
+            assert why in create("other", *sources, status=1)
         assert server.request("GET", f"{WORKSPACES}/other-source")[0] == 404
 
 
 def test_manifests_in_archives_are_validated(launch, tmp_path):
     path = tmp_path / "chart.tgz"
     path.write_bytes(archive({"a.yaml": item("v1", "ConfigMap", "UPPER", "shop")}))
-    done = launch.run("validate", str(path))
-    assert done.returncode == 2 and "chart.tgz/must-gather.local/quay-io/a.yaml" in done.stdout, done
+    assert "chart.tgz/must-gather.local/quay-io/a.yaml" in launch.run("validate", path, status=2).stdout
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_commands(launch, name):
-    with Shell(launch.binary) as shell:
-        shell.check(CASES[name])
+test_commands = command_tests("sources")

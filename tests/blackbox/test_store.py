@@ -3,68 +3,74 @@
 import http.client
 import json
 import os
-import pathlib
 import re
 import resource
 import shutil
 import signal
 import stat
-import subprocess
-import tempfile
 import threading
 
 import pytest
 
+import commands
+import objects
 from disk import Disk
 from metrics import metrics_of, value
+from objects import MAPS, named
 from pintle import eventually
 
 pytestmark = pytest.mark.store
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 # what clients learn when the store fails; the cause is in the log
 UNAVAILABLE = "Internal error occurred: the store is unavailable"
 
 
 def config_map(name):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": "x" * 500}}
+    return objects.config_map(name, text="x" * 500)
 
 
-def run_pintle(launch, *arguments):
-    done = launch.run(*arguments)
-    return done.returncode, done.stdout + done.stderr
+def failed(server, method="POST", path=MAPS, name="lost"):
+    """Sends a write that must fail, since the store does."""
+    status, response, _ = server.request(method, path, config_map(name))
+    assert (status, response["message"]) == (500, UNAVAILABLE), response
 
 
+def not_ready(server, *reasons):
+    status, response, _ = server.request("GET", "/readyz")
+    assert status == 500 and "[-]storage failed" in response and all(reason in response for reason in reasons), response
+
+
+@pytest.fixture
 def filled(launch):
-    """Starts a server, writes objects and stops it. Returns the server and its only log file."""
-    server = launch(storage="embedded")
-    with server:
-        server.owns_dir = False
+    """A server that has written objects and was stopped, its only log file, and a function that runs a command on its directory."""
+    with launch(storage="embedded") as server:
         for number in range(20):
             server.ok("POST", MAPS, config_map(f"map-{number}"))
-    (segment,) = (server.dir / "log").glob("*.log")
-    return server, segment
+        server.stop()
+        (segment,) = (server.dir / "log").glob("*.log")
+        yield server, segment, lambda *words, **options: launch.run(*words, "--data-dir", server.dir, **options)
 
 
-def test_flipped_bits_are_reported(launch):
-    server, segment = filled(launch)
+SERVE = ("serve", "--secure-port", "0")
+
+
+def test_flipped_bits_are_reported(filled):
+    server, segment, pintle = filled
+    assert stat.S_IMODE(os.stat(segment).st_mode) == 0o600
     original = segment.read_bytes()
     for at in (0, 100, len(original) // 2, len(original) - 300):
         segment.write_bytes(original[:at] + bytes([original[at] ^ 4]) + original[at + 1 :])
         damaged = segment.read_bytes()
-        for arguments in (("serve", "--secure-port", "0"), ("store", "check"), ("store", "backup", server.dir / "backup")):
-            status, output = run_pintle(launch, *arguments, "--data-dir", server.dir)
-            assert status == 1 and len(output.splitlines()) == 1, (at, output)
+        for arguments in (SERVE, ("store", "check"), ("store", "backup", server.dir / "backup")):
+            output = pintle(*arguments, status=1)
+            assert len(output.splitlines()) == 1, (at, output)
             assert f"data directory {server.dir} is corrupt: checksum mismatch at byte" in output and segment.name in output, (at, output)
         assert segment.read_bytes() == damaged, "the damaged file was changed"
         assert not (server.dir / "backup").exists()
     segment.write_bytes(original)
-    status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
-    assert status == 0 and "is intact: " in output, output
+    assert "is intact: " in pintle("store", "check")
     segment.unlink()
-    status, output = run_pintle(launch, "serve", "--secure-port", "0", "--data-dir", server.dir)
-    assert status == 1 and f"log/{segment.name} is missing" in output, output
-    shutil.rmtree(server.dir)
+    assert f"log/{segment.name} is missing" in pintle(*SERVE, status=1)
 
 
 def test_damage_is_found_while_the_server_runs(launch):
@@ -86,74 +92,58 @@ def test_damage_is_found_while_the_server_runs(launch):
             eventually(lambda: value(metrics_of(server)[0], "pintle_store_damaged_frames") == 0)
 
 
-def test_damaged_stores_are_salvaged(launch):
+def test_damaged_stores_are_salvaged(launch, filled, tmp_path):
     """Readable objects are exported, lost ones are named, and the data directory is not changed."""
-    server, segment = filled(launch)
+    server, segment, pintle = filled
     original = segment.read_bytes()
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
-    status, output = run_pintle(launch, "store", "check", "--salvage", directory / "whole", "--data-dir", server.dir)
-    assert status == 0 and "holds" in output and "lost" not in output, output
-    every = (directory / "whole").read_text().splitlines()
+    salvage = ("store", "check", "--salvage")
+    output = pintle(*salvage, tmp_path / "whole")
+    assert "holds" in output and "lost" not in output, output
+    every = (tmp_path / "whole").read_text().splitlines()
     for number, at in enumerate((4, original.index(b'"map-7"'), original.index(b'"map-15"'))):
         segment.write_bytes(original[:at] + bytes([original[at] ^ 4]) + original[at + 1 :])
-        damaged = {path.name: path.read_bytes() for path in segment.parent.iterdir()}
-        file = directory / f"part-{number}"
-        status, output = run_pintle(launch, "store", "check", "--salvage", file, "--data-dir", server.dir)
-        assert status == 1 and f"lost: log/{segment.name}: bytes " in output and f"{server.dir} is corrupt: " in output, output
-        assert {path.name: path.read_bytes() for path in segment.parent.iterdir()} == damaged, "the directory was changed"
+        damaged = contents(segment.parent)
+        file, data = tmp_path / f"part-{number}", tmp_path / f"data-{number}"
+        output = pintle(*salvage, file, status=1, lines=None)
+        assert f"lost: log/{segment.name}: bytes " in output and f"{server.dir} is corrupt: " in output, output
+        assert contents(segment.parent) == damaged, "the directory was changed"
         part = file.read_text().splitlines()
         assert len(part) + output.count(" (revision ") >= len(every) and set(part[1:-1]) <= set(every), output
         missing = [f"/registry/core/configmaps/default/map-{i}" for i in range(20) if not any(f'"default/map-{i}"' in line for line in part)]
         assert all(f"{key} (revision" in output for key in missing), output
-        status, output = run_pintle(launch, "import", file, "--data-dir", directory / f"data-{number}")
-        assert status == 0 and f"{len(part) - 2} objects are imported and compared" in output, output
-        with launch(storage="embedded", data_dir=directory / f"data-{number}") as again:
+        assert f"{len(part) - 2} objects are imported and compared" in launch.run("import", file, "--data-dir", data)
+        with launch(storage="embedded", data_dir=data) as again:
             assert len(again.ok("GET", MAPS)["items"]) == 20 - len(missing)
-    status, output = run_pintle(launch, "store", "check", "--salvage", directory / "whole", "--data-dir", server.dir)
-    assert status == 1 and f"{directory / 'whole'}: the file exists already" in output, output
-    status, output = run_pintle(launch, "store", "check", "--salvage", directory / "none", "--data-dir", directory / "none")
-    assert status == 1 and len(output.splitlines()) == 1 and not (directory / "none").exists(), output
-    shutil.rmtree(directory)
-    shutil.rmtree(server.dir)
+    assert f"{tmp_path / 'whole'}: the file exists already" in pintle(*salvage, tmp_path / "whole", status=1)
+    launch.run(*salvage, tmp_path / "none", "--data-dir", tmp_path / "none", status=1)
+    assert not (tmp_path / "none").exists()
 
 
-def test_files_are_private(launch):
-    server, segment = filled(launch)
-    assert stat.S_IMODE(os.stat(segment).st_mode) == 0o600
-    shutil.rmtree(server.dir)
-
-
-def test_backup_of_a_running_server(launch):
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="pintle-test-"))
-    backup = directory / "backup"
+def test_backup_of_a_running_server(launch, tmp_path):
+    backup, data = tmp_path / "backup", tmp_path / "data"
     with launch(storage="embedded") as server:
         server.ok("POST", MAPS, config_map("kept"))
         version = int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
-        status, output = run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)
-        revision = re.search(r"objects at revision (\d+)", output)
+        revision = re.search(r"objects at revision (\d+)", launch.run("store", "backup", backup, "--data-dir", server.dir))
         # the server writes objects, too
-        assert status == 0 and version <= int(revision[1]) <= int(server.ok("GET", MAPS)["metadata"]["resourceVersion"]), output
+        assert version <= int(revision[1]) <= int(server.ok("GET", MAPS)["metadata"]["resourceVersion"])
         assert stat.S_IMODE(os.stat(backup).st_mode) == 0o600
         kept = server.ok("GET", MAPS + "/kept")
         server.ok("DELETE", MAPS + "/kept")
-        status, output = run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)
-        assert status == 1 and "the file exists already" in output, output
-        status, output = run_pintle(launch, "store", "restore", backup, "--data-dir", server.dir)
-        assert status == 1 and "is locked by another process; its file LOCK names pintle with process id" in output, output
-    status, output = run_pintle(launch, "store", "restore", backup, "--data-dir", directory / "data")
-    assert status == 0, output
-    with launch(storage="embedded", data_dir=directory / "data") as server:
+        assert "the file exists already" in launch.run("store", "backup", backup, "--data-dir", server.dir, status=1)
+        output = launch.run("store", "restore", backup, "--data-dir", server.dir, status=1)
+        assert "is locked by another process; its file LOCK names pintle with process id" in output, output
+    launch.run("store", "restore", backup, "--data-dir", data)
+    with launch(storage="embedded", data_dir=data) as server:
         assert server.ok("GET", MAPS + "/kept") == kept
         created = server.ok("POST", MAPS, config_map("new"))
         assert int(created["metadata"]["resourceVersion"]) > version
         status, response, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={version - 1}&timeoutSeconds=5")
         assert (response["type"], response["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410, response
-    status, output = run_pintle(launch, "store", "restore", backup, "--data-dir", directory / "data")
-    assert status == 1 and "already contains a store" in output, output
+    assert "already contains a store" in launch.run("store", "restore", backup, "--data-dir", data, status=1)
     backup.write_bytes(backup.read_bytes()[:-10])
-    status, output = run_pintle(launch, "store", "restore", backup, "--data-dir", directory / "other")
-    assert status == 1 and f"backup {backup}: checksum mismatch" in output and not (directory / "other" / "FORMAT").exists(), output
-    shutil.rmtree(directory)
+    assert f"backup {backup}: checksum mismatch" in launch.run("store", "restore", backup, "--data-dir", tmp_path / "other", status=1)
+    assert not (tmp_path / "other" / "FORMAT").exists()
 
 
 def test_durability_can_be_chosen(launch):
@@ -163,42 +153,24 @@ def test_durability_can_be_chosen(launch):
             assert server.stop() == 0
             server.start()
             server.ok("GET", MAPS + "/kept")
-    status, output = run_pintle(launch, "serve", "--durability", "often")
-    assert status == 2 and "expected sync, interval=DURATION or none" in output, output
+    assert "expected sync, interval=DURATION or none" in launch.run("serve", "--durability", "often", status=2)
 
 
-def test_removed_log(launch):
-    """When the log is removed under a running server, no write is acknowledged any more, and the log and /readyz say why."""
-    with launch(storage="embedded") as server:
-        server.ok("POST", MAPS, config_map("before"))
-        shutil.rmtree(server.dir / "log")
-        status, response, _ = server.request("POST", MAPS, config_map("lost"))
-        assert (status, response["message"]) == (500, UNAVAILABLE), response
-        (line,) = [line for line in server.stderr().splitlines() if "takes no more writes" in line]
-        assert "ERROR" in line and ".log has been removed" in line, line
-        status, response, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed" in response, response
-        server.ok("GET", MAPS + "/before")
-
-
-def test_log_that_was_cut_after_a_stop(launch):
+def test_log_that_was_cut_after_a_stop(filled):
     """A log that ends before what was there at the last stop is refused, also if it was cut between two frames."""
-    server, segment = filled(launch)
-    status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
-    assert status == 0 and "it was closed in good order" in output, output
+    server, segment, pintle = filled
+    assert "it was closed in good order" in pintle("store", "check")
     whole = segment.read_bytes()
     frames = [match.start() for match in re.finditer(b"PNTL", whole)]
     segment.write_bytes(whole[: frames[len(frames) // 2]])
-    for arguments in (("serve", "--secure-port", "0"), ("store", "check")):
-        status, output = run_pintle(launch, *arguments, "--data-dir", server.dir)
-        assert status == 1 and re.search(r"is corrupt: log/\S+ ends at revision \d+, and reached \d+ when it was closed", output), output
+    for arguments in (SERVE, ("store", "check")):
+        output = pintle(*arguments, status=1)
+        assert re.search(r"is corrupt: log/\S+ ends at revision \d+, and reached \d+ when it was closed", output), output
     segment.write_bytes(whole)
     server.start()
     server.ok("GET", f"{MAPS}/map-19")
     server.stop(signal.SIGKILL)
-    status, output = run_pintle(launch, "store", "check", "--data-dir", server.dir)
-    assert status == 0 and "is intact: " in output, output
-    shutil.rmtree(server.dir)
+    assert "is intact: " in pintle("store", "check")
 
 
 def test_file_size_limit(launch):
@@ -218,10 +190,9 @@ def test_file_size_limit(launch):
         (line,) = [line for line in server.stderr().splitlines() if "a write cannot be committed" in line]
         assert "ERROR" in line and "File too large" in line, line
         assert "\npintle_failed_commits_total 1\n" in server.ok("GET", "/metrics")
-        status, response, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed" in response, response
+        not_ready(server)
         assert server.request("GET", "/livez")[0] == 200
-        assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == set(created)
+        assert set(named(server.ok("GET", MAPS)["items"])) == set(created)
         assert server.ok("GET", f"{MAPS}/{created[0]}")["metadata"]["name"] == created[0]
         assert events(server, watch) == len(created), "watches continue"
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -231,7 +202,7 @@ def test_file_size_limit(launch):
         server.before = None
         assert server.stop() == 0
         server.start()
-        assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*created, "last"}
+        assert set(named(server.ok("GET", MAPS)["items"])) == {*created, "last"}
         assert events(server, watch) == len(created) + 1
 
 
@@ -251,27 +222,32 @@ def test_memory_runs_out(launch):
         server.before = None
         server.stop()
         server.start()
-        assert set(created) <= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+        assert set(created) <= set(named(server.ok("GET", MAPS)["items"]))
 
 
-def test_causes_of_failures_are_in_the_log(launch):
-    """Clients learn that the store failed. Its error, with paths and errors of the operating system, is in the log at level 2, with
-    the audit ID of the request."""
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
-    writes = [(MAPS, config_map("lost")), (MAPS.replace("configmaps", "services"), service)]
+def test_removed_log(launch):
+    """When the log is removed under a running server, no write is acknowledged any more. /readyz and the log say why: at level 2
+    with the error of each request, its paths and its audit ID, which clients do not learn."""
+    web = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+    writes = [(MAPS, config_map("lost")), (MAPS.replace("configmaps", "services"), web)]
     with launch("--v=2", "--logging-format=json", storage="embedded") as server:
         server.ok("POST", MAPS, config_map("before"))
         shutil.rmtree(server.dir / "log")
+        failed(server)
+        not_ready(server)
+        server.ok("GET", MAPS + "/before")
         for number, (path, body) in enumerate(writes):
             status, response, _ = server.request("POST", path, body, headers={"Audit-ID": f"write-{number}"})
             message = response["message"]
             assert status >= 400 and "the store is unavailable" in message and message.count("Internal error occurred") < 2, response
             assert str(server.dir) not in message and "has been removed" not in message, response
         assert server.request("GET", MAPS + "/none", headers={"Audit-ID": "read"})[0] == 404
-        lines = [json.loads(line)["fields"] for line in server.stderr().splitlines()]
-        failed = [line for line in lines if line["message"] == "request failed"]
-        assert [line["audit_id"] for line in failed] == ["write-0", "write-1"], failed
-        assert all("the store is unavailable: " in line["cause"] and ".log has been removed" in line["cause"] for line in failed), failed
+        lines = [json.loads(line) for line in server.stderr().splitlines()]
+        (line,) = [line for line in lines if "takes no more writes" in str(line["fields"])]
+        assert line["level"] == "ERROR" and ".log has been removed" in str(line["fields"]), line
+        causes = {line["fields"]["audit_id"]: line["fields"]["cause"] for line in lines if line["fields"]["message"] == "request failed"}
+        assert list(causes)[1:] == ["write-0", "write-1"], causes
+        assert all("the store is unavailable: " in cause and ".log has been removed" in cause for cause in causes.values()), causes
 
 
 def test_a_disk_that_cannot_sync(launch):
@@ -280,15 +256,13 @@ def test_a_disk_that_cannot_sync(launch):
     with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
         server.ok("POST", MAPS, config_map("before"))
         listed = server.ok("GET", MAPS)
-        names = {item["metadata"]["name"] for item in listed["items"]}
+        names = set(named(listed["items"]))
         disk.fail_syncs()
         for name in ("lost", "other"):
-            status, response, _ = server.request("POST", MAPS, config_map(name))
-            assert (status, response["message"]) == (500, UNAVAILABLE), response
+            failed(server, name=name)
         disk.recover()
         assert server.request("DELETE", MAPS + "/before")[0] == 500, "a successful sync after a failed one does not count"
-        status, response, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed: the store is unavailable: cannot sync the log: Input/output error" in response, response
+        not_ready(server, ": the store is unavailable: cannot sync the log: Input/output error")
         assert server.request("GET", "/livez")[0] == 500, "a supervisor restarts a server that will never write again"
         [server.request("GET", "/readyz") for _ in range(5)]
         assert server.stderr().count("storage health check failed") == 1, "probes repeat, and lines do not"
@@ -297,7 +271,7 @@ def test_a_disk_that_cannot_sync(launch):
         for signal_number in (signal.SIGKILL, signal.SIGTERM):
             server.restart(signal_number)
             # the write whose sync failed may be stored
-            assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} - {"lost", "after"} == names
+            assert set(named(server.ok("GET", MAPS)["items"])) - {"lost", "after"} == names
             assert server.request("GET", "/readyz")[0] == 200
             assert server.request("POST", MAPS, config_map("after"))[0] in (201, 409)
 
@@ -332,21 +306,19 @@ def test_a_full_disk(launch):
         listed = server.ok("GET", MAPS)
         disk.fill()
         for name in ("one", "two", "three"):
-            status, response, _ = server.request("POST", MAPS, config_map(name))
-            assert (status, response["message"]) == (500, UNAVAILABLE), response
-        status, response, _ = server.request("GET", "/readyz")
-        assert status == 500 and "[-]storage failed: " in response and "No space left on device" in response, response
+            failed(server, name=name)
+        not_ready(server, "No space left on device")
         assert server.request("GET", "/livez")[0] == 200
         assert server.ok("GET", MAPS)["items"] == listed["items"]
         assert events(server, listed["metadata"]["resourceVersion"]) == 0, "watches continue"
         disk.recover()
         eventually(lambda: server.request("GET", "/readyz")[0] == 200)
         server.ok("POST", MAPS, config_map("after"))
-        names = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+        names = set(named(server.ok("GET", MAPS)["items"]))
         assert "after" in names and not names & {"one", "two", "three"}
         for signal_number in (signal.SIGKILL, signal.SIGTERM):
             server.restart(signal_number)
-            assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == names
+            assert set(named(server.ok("GET", MAPS)["items"])) == names
 
 
 def test_a_full_disk_at_the_start(launch):
@@ -357,15 +329,8 @@ def test_a_full_disk_at_the_start(launch):
         before = contents(server.dir / "log")
         disk.fill()
         for data in (server.dir, server.dir / "new"):
-            done = subprocess.run(
-                [launch.binary, "serve", "--secure-port", "0", "--data-dir", data],
-                capture_output=True,
-                text=True,
-                timeout=30,
-                env={**os.environ, **disk.environment},
-            )
-            output = done.stdout + done.stderr
-            assert done.returncode == 1 and len(output.splitlines()) == 1 and "No space left on device" in output, output
+            error = launch.run(*SERVE, "--data-dir", data, status=1, env=disk.environment)
+            assert len(error.splitlines()) == 1 and "No space left on device" in error, error
         disk.recover()
         assert contents(server.dir / "log") == before
         server.start()
@@ -423,57 +388,43 @@ def test_history_is_bounded_in_bytes(launch):
             assert (event["type"], event["object"]["data"]["number"]) == ("MODIFIED", "129"), restart
 
 
-def test_flipped_bits_of_a_backup_are_reported(launch):
-    server, _ = filled(launch)
-    backup, directory = server.dir / "backup", server.dir / "restored"
-    assert run_pintle(launch, "store", "backup", backup, "--data-dir", server.dir)[0] == 0
+def test_flipped_bits_of_a_backup_are_reported(launch, filled, tmp_path):
+    _, _, pintle = filled
+    backup, directory, part = (tmp_path / name for name in ("backup", "restored", "part"))
+    pintle("store", "backup", backup)
     original = backup.read_bytes()
     for at in range(0, len(original), len(original) // 25):
         backup.write_bytes(original[:at] + bytes([original[at] ^ 16]) + original[at + 1 :])
-        status, output = run_pintle(launch, "store", "restore", backup, "--data-dir", directory)
-        want = "it is not a backup" if at < 8 else "checksum mismatch"
-        assert status == 1 and output.splitlines() == [f"pintle: backup {backup}: {want}"], (at, output)
+        want = f"pintle: backup {backup}: {'it is not a backup' if at < 8 else 'checksum mismatch'}"
+        for command in (("store", "restore", backup, "--data-dir", directory), ("store", "check", backup)):
+            assert launch.run(*command, status=1).splitlines() == [want], at
         assert not (directory / "FORMAT").exists()
-        status, output = run_pintle(launch, "store", "check", backup)
-        assert status == 1 and output.splitlines() == [f"pintle: backup {backup}: {want}"], (at, output)
-    part = server.dir / "part"
-    status, output = run_pintle(launch, "store", "check", backup, "--salvage", part)
-    assert status == 1 and "lost: backup: bytes " in output and f"backup {backup} is corrupt: " in output and part.exists(), output
+    output = launch.run("store", "check", backup, "--salvage", part, status=1, lines=None)
+    assert "lost: backup: bytes " in output and f"backup {backup} is corrupt: " in output and part.exists(), output
     backup.write_bytes(original)
-    status, output = run_pintle(launch, "store", "check", backup)
-    assert status == 0 and f"the backup {backup} is intact: " in output, output
-    assert run_pintle(launch, "store", "restore", backup, "--data-dir", directory)[0] == 0
-    shutil.rmtree(server.dir)
+    assert f"the backup {backup} is intact: " in launch.run("store", "check", backup)
+    launch.run("store", "restore", backup, "--data-dir", directory)
 
 
-def test_unusable_directories(launch):
+def test_unusable_directories(filled):
     """The server fails with one line, and changes nothing in the directory."""
-    server, _ = filled(launch)
-    data = server.dir
-    format_file = data / "FORMAT"
+    server, _, pintle = filled
+    data, format_file = server.dir, server.dir / "FORMAT"
     advice = f"if no newer pintle has written the directory, put it back with \"echo 'pintle 3' > {data}/FORMAT\""
-    cases = [
-        ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data}: the file FORMAT does not hold a format; {advice}"),
-        (
-            "of a newer version",
-            lambda: format_file.write_text("pintle 4\n"),
-            f"data directory {data} has format 4, but this version of pintle understands up to 3; use a newer pintle",
-        ),
-        ("without its format", format_file.unlink, f"data directory {data}: the file FORMAT is missing; {advice}"),
-    ]
-    before = format_file.read_text()
-    for name, damage, want in cases:
-        damage()
+    newer = f"data directory {data} has format 4, but this version of pintle understands up to 3; use a newer pintle"
+    for content, want in (
+        ("InnoDB\n", f"data directory {data}: the file FORMAT does not hold a format; {advice}"),
+        ("pintle 4\n", newer),
+        (None, f"data directory {data}: the file FORMAT is missing; {advice}"),
+    ):
+        format_file.write_text(content) if content else format_file.unlink()
         unchanged = contents(data)
-        status, output = run_pintle(launch, "serve", "--secure-port", "0", "--data-dir", data)
-        assert status == 1 and len(output.splitlines()) == 1 and want in output, (name, output)
-        assert contents(data) == unchanged, name
-        format_file.write_text(before)
+        output = pintle(*SERVE, status=1)
+        assert len(output.splitlines()) == 1 and want in output, output
+        assert contents(data) == unchanged, content
     # the advice works
     format_file.write_text("pintle 3\n")
-    status, output = run_pintle(launch, "store", "check", "--data-dir", data)
-    assert status == 0 and "is intact: " in output, output
-    shutil.rmtree(data)
+    assert "is intact: " in pintle("store", "check")
 
 
 def contents(directory):
@@ -481,9 +432,9 @@ def contents(directory):
     return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.name != "LOCK"}
 
 
-def test_read_only_directories(launch):
+def test_read_only_directories(launch, filled):
     """The server runs as a user without write permission, by another user id if the tests run as root."""
-    server, _ = filled(launch)
+    server, _, _ = filled
     data = server.dir
     before = contents(data)
     binary = data / "pintle"
@@ -492,12 +443,10 @@ def test_read_only_directories(launch):
     paths = [path for path in (data, *data.rglob("*")) if path != binary]
     [path.chmod(0o555 if path.is_dir() else 0o444) for path in paths]
     binary.chmod(0o555)
-    done = subprocess.run([binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True, timeout=30, **other_user)
-    output = done.stdout + done.stderr
+    output = commands.run(binary, *SERVE, "--data-dir", data, status=1, lines=None, **other_user)
     [path.chmod(0o755 if path.is_dir() else 0o644) for path in paths]
     # besides the warnings that others can enter the directory and read the key
     lines = [line for line in output.splitlines() if "take that permission away" not in line]
-    assert done.returncode == 1 and lines == [f"pintle: data directory {data}: Permission denied (os error 13)"], output
+    assert lines == [f"pintle: data directory {data}: Permission denied (os error 13)"], output
     binary.unlink()
     assert contents(data) == before
-    shutil.rmtree(data)

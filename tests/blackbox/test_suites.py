@@ -2,14 +2,9 @@
 
 import pytest
 
-from documentation import Shell, command_cases
+from documentation import command_tests
 
 pytestmark = pytest.mark.cli
 
-CASES = command_cases("suites")
 
-
-@pytest.mark.parametrize("name", CASES)
-def test_commands(launch, name):
-    with Shell(launch.binary) as shell:
-        shell.check(CASES[name])
+test_commands = command_tests("suites")

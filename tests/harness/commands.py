@@ -5,13 +5,22 @@ import subprocess
 import tempfile
 
 
-def run(binary, *arguments, status=0, timeout=60, env=None, **options):
-    """Runs a command, which must exit with `status`. Returns its output. An error with status 1 is one line."""
+class Output(str):
+    """What a command has written to stdout and then to stderr, and both by themselves."""
+
+    stdout = stderr = ""
+
+
+def run(binary, *arguments, status=0, lines=1, timeout=60, env=None, **options):
+    """Runs a command, which must exit with `status`. Returns its output. An error with status 1 has that many lines, or any number
+    with None."""
     command = [str(word) for word in (binary, *arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(env or {})}, **options)
     assert done.returncode == status, done
-    assert status != 1 or len(done.stderr.splitlines()) == 1, done.stderr
-    return done.stdout + done.stderr
+    assert status != 1 or lines in (None, len(done.stderr.splitlines())), done.stderr
+    output = Output(done.stdout + done.stderr)
+    output.stdout, output.stderr = done.stdout, done.stderr
+    return output
 
 
 def refused(launch, *flags, status=1, **options):

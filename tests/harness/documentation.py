@@ -16,6 +16,8 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ROOT / "tests" / "commands"
 BLOCK = re.compile(r"^<!-- run(: serve)? -->\n+```console\n(.*?)^```$", re.M | re.S)
@@ -68,9 +70,16 @@ def cases(path):
     return {name: [*commands_of(first), *commands_of(text)] for name, text in zip(parts[::2], parts[1::2])}
 
 
-def command_cases(name):
-    """The cases of a file in tests/commands."""
-    return cases(COMMANDS / f"{name}.txt")
+def command_tests(name):
+    """A test for each case of a file in tests/commands."""
+    found = cases(COMMANDS / f"{name}.txt")
+
+    @pytest.mark.parametrize("case", found)
+    def test_commands(launch, kubectl_binary, case):
+        with Shell(launch.binary, kubectl_binary) as shell:
+            shell.check(found[case])
+
+    return test_commands
 
 
 def files(page):
@@ -99,7 +108,7 @@ def comparable(text):
 
 
 class Shell:
-    """`with Shell(binary, kubectl) as shell:` is bash in a new directory that has `pintle`, `kubectl` and the examples."""
+    """`with Shell(binary, kubectl) as shell:` is bash in a new directory that has `pintle`, `kubectl`, the examples and the tests."""
 
     def __init__(self, binary, kubectl="/bin/false", port=0):
         self.directory = tempfile.TemporaryDirectory(prefix="pintle-docs-")
@@ -110,7 +119,8 @@ class Shell:
             (programs / name).symlink_to(pathlib.Path(target).resolve())
         work = self.home / "work"
         work.mkdir()
-        (work / "examples").symlink_to(ROOT / "examples")
+        for name in ("examples", "tests"):
+            (work / name).symlink_to(ROOT / name)
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "PINTLE"))}
         environment |= {"PATH": f"{programs}:{environment['PATH']}", "HOME": str(self.home), "PINTLE_SECURE_PORT": str(port), "LC_ALL": "C.UTF-8"}
         self.bash = subprocess.Popen(

@@ -9,6 +9,10 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 REVIEWS = "/apis/authentication.k8s.io/v1"
+TESTING = "/apis/testing.pintle.dev/v1alpha1"
+WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
+# a schema that accepts any fields
+ANY = {"x-kubernetes-preserve-unknown-fields": True}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 
 
@@ -21,6 +25,27 @@ def definition(plural, group, schema=None, scope="Namespaced", **version):
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {"group": group, "scope": scope, "names": {"plural": plural, "kind": plural[:-1].capitalize()}, "versions": [version]},
     }
+
+
+def named(items):
+    """The names of objects, in order."""
+    return [item["metadata"]["name"] for item in items]
+
+
+def config_map(name, **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def workspace(server, name, **spec):
+    """Creates a workspace. Returns the prefix of its paths."""
+    server.ok("POST", WORKSPACES, {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": name}, "spec": spec})
+    return f"/clusters/{name}"
+
+
+def testing(server, kind, name, prefix="", **spec):
+    """Creates an object of the group of `--testing`. Returns it."""
+    body = {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    return server.ok("POST", f"{prefix}{TESTING}/{kind.lower()}s", body)
 
 
 def rule(*operations, resources=("configmaps",), groups=("",)):
