@@ -6,9 +6,9 @@ import tempfile
 
 
 class Output(str):
-    """What a command has written to stdout and then to stderr, and both by themselves."""
+    """What a command has written to stdout and then to stderr, both by themselves, and its exit status."""
 
-    stdout = stderr = ""
+    stdout, stderr, status = "", "", 0
 
 
 def run(binary, *arguments, status=0, lines=1, timeout=60, env=None, **options):
@@ -19,7 +19,7 @@ def run(binary, *arguments, status=0, lines=1, timeout=60, env=None, **options):
     assert status in (None, done.returncode), done
     assert status != 1 or lines in (None, len(done.stderr.splitlines())), done.stderr
     output = Output(done.stdout + done.stderr)
-    output.stdout, output.stderr = done.stdout, done.stderr
+    output.stdout, output.stderr, output.status = done.stdout, done.stderr, done.returncode
     return output
 
 
