@@ -6,12 +6,11 @@ import pytest
 
 from commands import refused, run
 from encryption import ENCODED, PLAIN, configuration, read, secret, stored
-from objects import MAPS, SECRETS
+from objects import MAPS, SECRETS, WORKSPACES
 from pintle import eventually
 
 pytestmark = pytest.mark.encryption
 
-WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 DATA = {"k": ENCODED.decode()}
 
 

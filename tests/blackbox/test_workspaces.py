@@ -17,12 +17,10 @@ from audited import Audited
 from commands import run
 from connections import UnfinishedRequest, Upgraded, reading
 from encryption import PLAIN, configuration, secret
-from objects import DEFINITIONS, MAPS, SECRETS, SERVICES, account, definition, grant, register, token_review, webhook
+from objects import DEFINITIONS, MAPS, SECRETS, SERVICES, WORKSPACES, account, definition, grant, register, token_review, webhook
 from pintle import TOKEN, eventually
 
 pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
-
-WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 
 
 def create(server, name, **spec):
