@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from commands import refused, run
+from commands import refused
 from objects import APPLY, DEFINITIONS, MAPS
 
 pytestmark = pytest.mark.bad_input
@@ -87,7 +87,7 @@ def test_malformed_command_lines(launch, tmp_path):
 def test_malformed_input_of_commands(launch, tmp_path, arguments, part):
     """Each command fails with one line that names the problem, and changes nothing."""
     (tmp_path / "text").write_text("some text\n")
-    error = run(launch.binary, *arguments, status=1, cwd=tmp_path, stdin=subprocess.DEVNULL)
+    error = launch.run(*arguments, status=1, cwd=tmp_path, stdin=subprocess.DEVNULL)
     assert part in error and len(error.splitlines()) == 1 and [path.name for path in tmp_path.iterdir()] == ["text"], error
 
 

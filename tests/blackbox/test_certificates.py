@@ -13,7 +13,6 @@ import time
 
 import pytest
 
-import commands
 from commands import refused
 from connections import https, tls
 from objects import REVIEWS, account, token_of
@@ -29,7 +28,7 @@ ADMIN = "kubernetes-admin"
 
 
 def pintle(launch, *arguments, status=0, **environment):
-    return commands.run(launch.binary, *arguments, status=status, env=environment)
+    return launch.run(*arguments, status=status, env=environment)
 
 
 def certificates(launch, server, *arguments, status=0):

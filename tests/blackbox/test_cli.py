@@ -9,7 +9,6 @@ import subprocess
 
 import pytest
 
-import commands
 from commands import refused
 from objects import ACCOUNTS, CORE, DEFINITIONS, MAPS, RBAC, account, definition, token_of, token_review, whoami
 from pintle import KEY_SET, eventually
@@ -27,7 +26,7 @@ def boat(name, sails=1):
 
 
 def run(launch, *arguments, status=0, **environment):
-    return commands.run(launch.binary, *arguments, status=status, env=environment)
+    return launch.run(*arguments, status=status, env=environment)
 
 
 def test_survives_a_restart(launch):

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from documentation import COMMANDS, command_tests
+from objects import DEFINITIONS
 
 pytestmark = pytest.mark.cli
-
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 test_commands = command_tests("crd_diff")

@@ -14,6 +14,7 @@ import tarfile
 
 import pytest
 
+from commands import run
 from pintle import Pintle
 from programs import ROOT, built, helm, locked, require, xtask
 
@@ -24,8 +25,7 @@ PACKAGING = ROOT / "packaging"
 
 def dist(output, *flags):
     """Builds the packages of a release in a directory."""
-    done = subprocess.run(xtask("dist", "--output", output, *flags), cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run(*xtask("dist", "--output", output, *flags), cwd=ROOT, timeout=None)
     return output
 
 
@@ -73,7 +73,7 @@ def test_tarball_and_checksums(packages, tmp_path):
         "man/man1/pintle-serve.1",
     ):
         assert (root / name).stat().st_size > 100, name
-    assert subprocess.run([root / "pintle", "version"], capture_output=True, check=True).stdout.startswith(b"pintle ")
+    assert run(root / "pintle", "version").startswith("pintle ")
 
 
 def test_same_input_gives_the_same_bytes(packages):
@@ -125,7 +125,7 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
     """dpkg unpacks the package into a directory; the systemd unit is verified, and its command runs."""
     require("dpkg-deb")
     package = only(packages, "*.deb")
-    control = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, text=True, check=True).stdout
+    control = run("dpkg-deb", "--field", package)
     assert "Package: pintle\n" in control and "\nArchitecture: " in control, control
     root = tmp_path / "root"
     subprocess.run(["dpkg-deb", "--extract", package, root], check=True)
@@ -141,8 +141,7 @@ def test_debian_package_installs_and_starts(packages, tmp_path):
         # the paths of the unit are those of an installed system
         checked = tmp_path / "pintle.service"
         checked.write_text(unit.read_text().replace("/usr/bin/pintle", str(root / "usr/bin/pintle")).replace("Documentation=", "#"))
-        done = subprocess.run(["systemd-analyze", "verify", "--man=no", checked], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0 and "Unknown" not in done.stderr, done.stderr
+        assert "Unknown" not in run("systemd-analyze", "verify", "--man=no", checked)
     program, *arguments = lines["ExecStart"].split()
     config = (root / "etc/pintle/config.yaml").read_text().replace("/var/lib/pintle", str(tmp_path / "state"))
     (tmp_path / "config.yaml").write_text(config)
@@ -181,8 +180,7 @@ def installed(package):
     if present or not missing():
         pytest.skip(f"pintle is already installed: {present or 'the user pintle'}")
     try:
-        done = subprocess.run(["dpkg", "--install", package], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done
+        run("dpkg", "--install", package, timeout=120)
         yield
     finally:
         subprocess.run(["dpkg", "--purge", "pintle"], capture_output=True, timeout=120)
@@ -201,8 +199,7 @@ def test_debian_package_is_installed_and_removed_by_root(packages):
         assert (user.pw_dir, user.pw_shell) == (str(state), "/usr/sbin/nologin") and user.pw_uid < 1000, user
         assert subprocess.run(["dpkg", "--verify", "pintle"], capture_output=True, text=True, check=True).stdout == ""
         if shutil.which("systemd-analyze"):
-            done = subprocess.run(["systemd-analyze", "verify", "--man=no", "pintle.service"], capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0 and "pintle" not in done.stderr, done.stderr
+            assert "pintle" not in run("systemd-analyze", "verify", "--man=no", "pintle.service").stderr
         unit = pathlib.Path("/usr/lib/systemd/system/pintle.service").read_text()
         lines = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
         # as systemd creates the StateDirectory
@@ -226,8 +223,7 @@ def test_debian_package_is_installed_and_removed_by_root(packages):
                 files = [state, *state.rglob("*")]
                 assert {file.owner() for file in files} == {"pintle"} and not [file for file in files if file.stat().st_mode & 0o077]
                 kubeconfig = str(state / "admin.kubeconfig")
-                done = subprocess.run(["/usr/bin/pintle", "storage", "rewrite", "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=60)
-                assert done.returncode == 0 and "written; all objects" in done.stdout, done
+                assert "written; all objects" in run("/usr/bin/pintle", "storage", "rewrite", "--kubeconfig", kubeconfig)
             finally:
                 process.terminate()
                 assert process.wait(timeout=30) == 0
@@ -238,9 +234,8 @@ def test_debian_package_is_installed_and_removed_by_root(packages):
 
 
 def test_manifests_apply(server, kubectl_binary):
-    command = [kubectl_binary, "--kubeconfig", server.kubeconfig, "apply", "-f", str(PACKAGING / "kubernetes" / "pintle.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stdout.splitlines() == ["service/pintle created", "statefulset.apps/pintle created"], done
+    applied = run(kubectl_binary, "--kubeconfig", server.kubeconfig, "apply", "-f", PACKAGING / "kubernetes" / "pintle.yaml")
+    assert applied.splitlines() == ["service/pintle created", "statefulset.apps/pintle created"], applied
     stateful = server.ok("GET", "/apis/apps/v1/namespaces/default/statefulsets/pintle")
     container = stateful["spec"]["template"]["spec"]["containers"][0]
     assert container["securityContext"]["readOnlyRootFilesystem"] and container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
@@ -269,7 +264,7 @@ def test_chart_installs(server, kubectl_binary, launch):
     file = server.dir / "chart.yaml"
     file.write_text(config)
     done = launch.run("config", "view", "--config", file)
-    assert done.returncode == 0 and "event-ttl: 2h # file" in done.stdout and "- small.default.svc" in done.stdout, done
+    assert "event-ttl: 2h # file" in done.stdout and "- small.default.svc" in done.stdout, done
 
 
 @pytest.mark.slow
@@ -282,7 +277,7 @@ def test_static_binaries(tmp_path):
         with tarfile.open(only(output, f"*-linux-{machine}.tar.gz")) as archive:
             archive.extractall(tmp_path, filter="data")
         binary = only(tmp_path, f"pintle-*-linux-{machine}") / "pintle"
-        description = subprocess.run(["file", binary], capture_output=True, text=True, check=True).stdout
+        description = run("file", binary)
         assert "static" in description and "dynamically" not in description, description
     with Pintle(str(only(tmp_path, "pintle-*-linux-x86_64") / "pintle")) as server:
         assert server.ok("GET", "/version")["major"] == "1"

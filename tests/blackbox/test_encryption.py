@@ -6,12 +6,11 @@ import pytest
 
 from commands import refused, run
 from encryption import ENCODED, PLAIN, configuration, read, secret, stored
-from objects import MAPS, SECRETS
+from objects import MAPS, SECRETS, WORKSPACES
 from pintle import eventually
 
 pytestmark = pytest.mark.encryption
 
-WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 DATA = {"k": ENCODED.decode()}
 
 
@@ -139,7 +138,7 @@ def test_wrong_keys_are_reported_and_change_nothing(launch, tmp_path):
         error = f'--encryption-provider-config: {path}: resources[0].providers[0].kms.apiVersion: Invalid value: "": KMS v1 is not supported'
         assert error in refused(launch, "--storage=embedded", *data, flag)
         write({"aesgcm": [("k", 1)]}, "identity")
-        assert key in run(launch.binary, "export", tmp_path / "out", *data, status=1)
-        assert ENCODED.decode() in run(launch.binary, "export", "-", flag, *data)
+        assert key in launch.run("export", tmp_path / "out", *data, status=1)
+        assert ENCODED.decode() in launch.run("export", "-", flag, *data)
         server.start()
         assert read(server) == DATA

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from commands import run
 from etcd import free_port
 from pintle import eventually
 from programs import ROOT, built, require
@@ -29,16 +30,14 @@ def binary(launch):
 def assets(binary, tmp_path):
     """The directory that `pintle assets` writes."""
     directory = tmp_path / "assets"
-    done = subprocess.run([binary, "assets", directory], check=True, capture_output=True, text=True)
-    assert done.stdout.endswith(f"export KUBEBUILDER_ASSETS='{directory}'\n")
+    assert run(binary, "assets", directory).endswith(f"export KUBEBUILDER_ASSETS='{directory}'\n")
     return directory
 
 
 def test_the_directory_is_printed_as_by_setup_envtest(binary, assets):
     command = [binary, "assets", "use", "--directory", assets]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == str(assets)
-    exported = subprocess.run([*command, "-p", "env"], check=True, capture_output=True, text=True).stdout
-    assert exported == f"export KUBEBUILDER_ASSETS='{assets}'\n"
+    assert run(*command).stdout == str(assets)
+    assert run(*command, "-p", "env").stdout == f"export KUBEBUILDER_ASSETS='{assets}'\n"
     assert pathlib.Path(os.readlink(assets / "etcd")).resolve() == pathlib.Path(binary).resolve()
 
 
@@ -46,10 +45,9 @@ def test_the_directory_of_kube_api_test_has_kubectl(binary, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
     command = [binary, "assets", "use", "--kube-api-test", tmp_path / "tests"]
-    done = subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True)
-    assert done.returncode == 1 and "kube-api-test needs kubectl, which is not in PATH" in done.stderr, done
+    assert "kube-api-test needs kubectl, which is not in PATH" in run(*command, env={"PATH": str(programs)}, status=1)
     (programs / "kubectl").touch()
-    done = subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True)
+    done = run(*command, env={"PATH": str(programs)})
     directory = pathlib.Path(done.stdout)
     assert directory.parent == tmp_path / "tests" / "k8s" and re.fullmatch(r"1\.\d+\.\d+-(linux|darwin)-(amd64|arm64)", directory.name), done
     assert sorted(path.name for path in directory.iterdir()) == ["etcd", "kube-apiserver", "kubectl"]
@@ -58,10 +56,7 @@ def test_the_directory_of_kube_api_test_has_kubectl(binary, tmp_path):
 def test_envtest_starts_and_stops_it(assets):
     require("go")
     program = built(ROOT / "tests" / "envtest", r"sigs\.k8s\.io/controller-runtime", pathlib.Path("envtest/envtest"))
-    environment = {**os.environ, "KUBEBUILDER_ASSETS": str(assets)}
-    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("1 passed, 0 failed\n")
+    assert run(program, env={"KUBEBUILDER_ASSETS": str(assets)}, timeout=300).stdout.endswith("1 passed, 0 failed\n")
 
 
 @pytest.mark.timeout(60)

@@ -2,27 +2,21 @@
 
 import json
 import signal
-import subprocess
 
 import pytest
 
 from etcd import Etcd
+from objects import MAPS, WORKSPACES, config_map, named
+from objects import workspace as declare
 from pintle import eventually
 
 pytestmark = [pytest.mark.etcd, pytest.mark.workspaces, pytest.mark.timeout(180)]
 
-WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 COPIES = "/registry.workspaces/"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def server_on(launch, etcd, **options):
     return launch("--etcd-servers", etcd.urls, "--workspaces", storage="etcd", **options)
-
-
-def declare(server, name, **spec):
-    server.ok("POST", WORKSPACES, {"metadata": {"name": name}, "spec": spec, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"})
-    return f"/clusters/{name}"
 
 
 def reported(server, name):
@@ -42,16 +36,16 @@ def create(server, name, **spec):
 
 
 def put(server, prefix, name, **more):
-    return server.ok("POST", f"{prefix}/api/v1/namespaces/default/configmaps", {"metadata": {"name": name}, **more})
+    return server.ok("POST", prefix + MAPS, {"metadata": {"name": name}, **more})["metadata"]
 
 
 def names(server, prefix):
-    return [item["metadata"]["name"] for item in server.ok("GET", f"{prefix}/api/v1/namespaces/default/configmaps")["items"]]
+    return named(server.ok("GET", prefix + MAPS)["items"])
 
 
 def watched(server, prefix, revision):
     """The types of the events of ConfigMaps after a revision."""
-    path = f"{prefix}/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={revision}"
+    path = f"{prefix}{MAPS}?watch=1&timeoutSeconds=1&resourceVersion={revision}"
     status, body, _ = server.request("GET", path)
     if status != 200:
         return [status]
@@ -68,7 +62,7 @@ def test_forks_resets_and_deletions(launch):
         put(server, a, "one")
         b = create(server, "b", **{"from": {"workspace": "a"}})
         put(server, a, "two")
-        first = put(server, b, "three")["metadata"]["resourceVersion"]
+        first = put(server, b, "three")["resourceVersion"]
         assert (names(server, ""), names(server, a), names(server, b)) == (["outer"], ["one", "two"], ["one", "three"])
         put(server, b, "four")
         assert watched(server, b, first) == ["ADDED"]
@@ -84,13 +78,12 @@ def test_forks_resets_and_deletions(launch):
         assert names(server, b) == ["one"]
         assert watched(server, b, first) == [410]
         put(server, b, "five")
-        command = [launch.binary, "workspace", "diff", "b", "--kubeconfig", server.kubeconfig]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert result.stdout == "created ConfigMap default/five\n1 difference: 1 created, 0 changed, 0 deleted\n", result
+        difference = launch.run("workspace", "diff", "b", server=server, status=None)
+        assert difference.stdout == "created ConfigMap default/five\n1 difference: 1 created, 0 changed, 0 deleted\n", difference
         server.restart(signal.SIGKILL)
         assert (names(server, a), names(server, b), names(server, of_home)) == (["one", "two"], ["five", "one"], ["outer"])
-        for item in server.ok("GET", WORKSPACES)["items"]:
-            server.ok("DELETE", f"{WORKSPACES}/{item['metadata']['name']}")
+        for name in named(server.ok("GET", WORKSPACES)["items"]):
+            server.ok("DELETE", f"{WORKSPACES}/{name}")
         eventually(lambda: not etcd.keys(COPIES), seconds=60)
         assert server.request("GET", f"{a}/api")[0] == 404
         # a workspace with the name of a former one shares nothing with it
@@ -111,17 +104,17 @@ def test_two_servers_serve_all_workspaces(launch):
                 first, second = second, first
         put(one, "/clusters/w0", "base")
         one.ok("PATCH", f"{WORKSPACES}/w0", {"spec": {"template": True}})
-        eventually(lambda: two.request("POST", "/clusters/w0/api/v1/namespaces/default/configmaps", {"metadata": {"name": "late"}})[0] == 405)
+        eventually(lambda: two.request("POST", "/clusters/w0" + MAPS, {"metadata": {"name": "late"}})[0] == 405)
         assert names(two, create(two, "fork", **{"from": {"workspace": "w0"}})) == ["a", "b", "base"]
         assert names(one, "/clusters/fork") == ["a", "b", "base"]
         w1 = "/clusters/w1"
         two.ok("POST", f"{w1}/api/v1/namespaces", {"metadata": {"name": "team"}})
         one.ok("POST", f"{w1}/api/v1/namespaces/team/configmaps", {"metadata": {"name": "x"}})
-        owner = put(one, w1, "owner")["metadata"]
+        owner = put(one, w1, "owner")
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
-        two.ok("POST", f"{w1}/api/v1/namespaces/default/configmaps", {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+        two.ok("POST", w1 + MAPS, {"metadata": {"name": "owned", "ownerReferences": [reference]}})
         one.ok("DELETE", f"{w1}/api/v1/namespaces/team")
-        two.ok("DELETE", f"{w1}/api/v1/namespaces/default/configmaps/owner")
+        two.ok("DELETE", f"{w1}{MAPS}/owner")
         eventually(lambda: two.request("GET", f"{w1}/api/v1/namespaces/team")[0] == 404, seconds=40)
         eventually(lambda: "owned" not in names(one, w1), seconds=40)
         # the other server takes over what the first one did
@@ -159,7 +152,7 @@ def test_a_fork_is_never_seen_half(launch):
         seen, status = [], ""
         while not status:
             # a request waits, and then there is everything or nothing
-            code, body, _ = two.request("GET", "/clusters/fork/api/v1/namespaces/default/configmaps")
+            code, body, _ = two.request("GET", "/clusters/fork" + MAPS)
             seen.append((code, len(body.get("items", []))))
             status = two.ok("GET", f"{WORKSPACES}/fork").get("status", {}).get("phase", "")
         assert status == "Ready" and {*seen} <= {(503, 0), (200, count)}, seen
@@ -173,13 +166,13 @@ def test_earlier_revisions_and_failures(launch):
     """An earlier revision can be forked until etcd has compacted it; what cannot be copied says why."""
     with Etcd() as etcd, server_on(launch, etcd) as server:
         a = create(server, "a")
-        first = put(server, a, "one")["metadata"]["resourceVersion"]
-        outer = put(server, "", "outer")["metadata"]["resourceVersion"]
+        first = put(server, a, "one")["resourceVersion"]
+        outer = put(server, "", "outer")["resourceVersion"]
         put(server, a, "two")
         put(server, "", "later")
         assert names(server, create(server, "b", **{"from": {"workspace": "a", "resourceVersion": first}})) == ["one"]
         assert names(server, create(server, "c", **{"from": {"workspace": "default", "resourceVersion": outer}})) == ["outer"]
-        head = put(server, "", "last")["metadata"]["resourceVersion"]
+        head = put(server, "", "last")["resourceVersion"]
         etcd.call("/v3/kv/compaction", {"revision": head})
         for name, source, why in (
             ("d", {"workspace": "a", "resourceVersion": first}, f'workspace "a" does not keep what it held at resourceVersion {first}'),
@@ -199,10 +192,7 @@ def test_limits_and_lifetimes(launch):
     with Etcd() as etcd, server_on(launch, etcd) as server:
         a = create(server, "a", limits={"objects": 10000, "bytes": 400_000})
         assert server.ok("GET", f"{a}/version")["major"] == "1"
-        codes = [
-            server.request("POST", f"{a}/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{i}"}, "data": {"t": "x" * 100_000}})[0]
-            for i in range(6)
-        ]
+        codes = [server.request("POST", a + MAPS, config_map(f"m{i}", t="x" * 100_000))[0] for i in range(6)]
         assert codes[0] == 201 and codes[-1] == 403, codes
         # The workspace may be gone before its status can be read.
         declare(server, "t", ttl="1s")

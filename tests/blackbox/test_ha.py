@@ -15,12 +15,11 @@ import urllib.request
 import pytest
 
 import etcd
+from objects import MAPS
 from pintle import eventually
 from programs import ROOT
 
 pytestmark = [pytest.mark.etcd, pytest.mark.timeout(300)]
-
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Client:

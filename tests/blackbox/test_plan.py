@@ -23,7 +23,15 @@ def plan(launch, tmp_path):
     """Runs plans of the source of the commands."""
     source = tmp_path / "source.yaml"
     source.write_text(re.search(r"source.yaml <<EOF\n(.*?)EOF\n", (COMMANDS / "plan.txt").read_text(), re.S)[1])
-    return lambda *words, status: launch.run("plan", "--from", source, *words, status=status, lines=None, timeout=120)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    def run(*words, status):
+        output = launch.run("plan", "--from", source, *words, status=status, lines=None, timeout=120, env={"TMPDIR": str(scratch)})
+        assert not list(scratch.iterdir()), "its files are gone"
+        return output
+
+    return run
 
 
 CALLER = """

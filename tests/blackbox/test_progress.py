@@ -133,7 +133,7 @@ def test_dependencies_of_real_definitions(launch, kubectl_binary, name):
 
 def test_unknown_fields_of_files_are_refused(launch, tmp_path):
     (tmp_path / "maps.yaml").write_text(json.dumps(progress("maps", ("v1", "ConfigMap"), {"name": "mark", "afterwards": "1s"})))
-    error = run(launch.binary, "run", "--progress", tmp_path / "maps.yaml", "--", "true", status=2)
+    error = launch.run("run", "--progress", tmp_path / "maps.yaml", "--", "true", status=2)
     assert 'unknown field "spec.rules[0].afterwards"' in error, error
 
 

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-import commands
 from pintle import eventually
 from programs import ROOT
 
@@ -17,14 +16,10 @@ pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 EXAMPLE = str(ROOT / "examples" / "crontab.yaml")
 
 
-def run(launch, *arguments, status=0, **options):
-    return commands.run(launch.binary, "run", *arguments, status=status, **options)
-
-
 def test_a_command_gets_a_server(launch, tmp_path):
     """What the command sees is gone when it has ended, and its exit status is that of `pintle run`."""
     script = 'cat "$KUBECONFIG"; ls "$KUBEBUILDER_ASSETS"; echo "$KUBECONFIG" > paths; exit 7'
-    output = run(launch, "--crds", EXAMPLE, "--", "sh", "-c", script, status=7, cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
+    output = launch.run("run", "--crds", EXAMPLE, "--", "sh", "-c", script, status=7, cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
     assert output.startswith("apiVersion: v1\n") and "server: https://127.0.0.1:" in output and output.endswith("etcd\nkube-apiserver\n"), output
     assert not pathlib.Path((tmp_path / "paths").read_text().strip()).exists()
     assert [path.name for path in tmp_path.iterdir()] == ["paths"]
@@ -33,7 +28,7 @@ def test_a_command_gets_a_server(launch, tmp_path):
 def test_definitions_are_there(launch, kubectl_binary, tmp_path):
     (tmp_path / "one.yaml").write_text(pathlib.Path(EXAMPLE).read_text())
     (tmp_path / "kustomization.yaml").write_text("resources: [one.yaml]\n")
-    output = run(launch, "--crds", tmp_path, "--", kubectl_binary, "create", "-f", ROOT / "examples" / "my-crontab.yaml")
+    output = launch.run("run", "--crds", tmp_path, "--", kubectl_binary, "create", "-f", ROOT / "examples" / "my-crontab.yaml")
     assert "crontab.stable.example.com/my-new-cron-object created" in output, output
 
 
@@ -45,7 +40,7 @@ def test_failures_are_one_line(launch, tmp_path):
         (("--crds", str(tmp_path / "missing"), "--", "true"), "cannot read"),
         (("--crds", str(invalid), "--", "true"), 'cannot create CustomResourceDefinition "a.b"'),
     ):
-        assert reason in run(launch, *arguments, status=1), arguments
+        assert reason in launch.run("run", *arguments, status=1), arguments
 
 
 def test_signals_are_forwarded(launch, tmp_path):
@@ -64,7 +59,7 @@ sys.exit(9)
     process.send_signal(signal.SIGTERM)
     assert process.stdout.read() == "True\n"
     assert process.wait(timeout=60) == 9
-    run(launch, "--", "sh", "-c", "kill -TERM $$", status=128 + signal.SIGTERM)
+    launch.run("run", "--", "sh", "-c", "kill -TERM $$", status=128 + signal.SIGTERM)
 
 
 def test_the_server_ends_with_a_killed_run(launch, tmp_path):
@@ -85,18 +80,14 @@ def test_the_server_ends_with_a_killed_run(launch, tmp_path):
 
 
 def test_words_of_setup_envtest(launch, tmp_path):
-    def assets(*arguments, status=0):
-        done = subprocess.run([launch.binary, "assets", *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path)
-        assert done.returncode == status, done
-        return done.stdout, done.stderr
-
+    assets = lambda *words, **options: launch.run("assets", *words, cwd=tmp_path, **options)
     bin_dir = ("--bin-dir", str(tmp_path / "bin"))
-    assert assets("list", *bin_dir)[0].startswith("(available)  v1.37.")
-    assert "does not exist" in assets("use", "1.37.x", "-i", *bin_dir, status=1)[1]
-    path, _ = assets("use", "1.37.x!", *bin_dir, "-p", "path")
+    assert assets("list", *bin_dir).startswith("(available)  v1.37.")
+    assert "does not exist" in assets("use", "1.37.x", "-i", *bin_dir, status=1)
+    path = assets("use", "1.37.x!", *bin_dir, "-p", "path").stdout
     assert pathlib.Path(path, "kube-apiserver").is_symlink() and path.startswith(str(tmp_path / "bin" / "k8s"))
-    assert assets("use", "-i", *bin_dir, "-p", "env")[0] == f"export KUBEBUILDER_ASSETS='{path}'\n"
-    assert assets("list", *bin_dir)[0].startswith("(installed)")
-    assert "serves Kubernetes 1.37" in assets("use", "~1.31.0", *bin_dir)[1] and assets("use", "latest", *bin_dir)[1] == ""
-    assert "has no command cleanup" in assets("cleanup", status=2)[1]
+    assert assets("use", "-i", *bin_dir, "-p", "env").stdout == f"export KUBEBUILDER_ASSETS='{path}'\n"
+    assert assets("list", *bin_dir).startswith("(installed)")
+    assert "serves Kubernetes 1.37" in assets("use", "~1.31.0", *bin_dir).stderr and assets("use", "latest", *bin_dir).stderr == ""
+    assert "has no command cleanup" in assets("cleanup", status=2)
     assert [entry.name for entry in tmp_path.iterdir()] == ["bin"]

@@ -12,11 +12,11 @@ from urllib.parse import urlparse
 
 import pytest
 
+from objects import MAPS
 from pintle import TOKEN, insecure
 
 pytestmark = [pytest.mark.soak, pytest.mark.slow, pytest.mark.serial, pytest.mark.timeout(7200)]
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 OBJECTS, WRITES, MANY = 10_000, 1_000_000, 100_000
 PROCESSES = 8
 BYTES = 1000

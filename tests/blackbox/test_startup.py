@@ -11,7 +11,6 @@ import subprocess
 
 import pytest
 
-from commands import run
 from connections import address, tls
 from objects import MAPS
 from pintle import eventually
@@ -79,7 +78,7 @@ def test_backups_to_stdout(launch, tmp_path):
         assert done.returncode == 0 and b"objects at revision" in done.stderr, done.stderr
         assert list(tmp_path.iterdir()) == [], "no file is created"
         (tmp_path / "backup").write_bytes(done.stdout)
-        run(launch.binary, "store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "data")
+        launch.run("store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "data")
         with launch(storage="embedded", data_dir=tmp_path / "data") as restored:
             restored.ok("GET", MAPS + "/kept")
 

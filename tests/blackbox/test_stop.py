@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
+from objects import MAPS
 from pintle import KEY_SET
 
 pytestmark = [pytest.mark.stop, pytest.mark.serial, pytest.mark.timeout(7200)]
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 ROUNDS, ROUNDS_SLOW = 24, 2000
 CONCURRENT = 4
 

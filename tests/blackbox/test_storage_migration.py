@@ -1,16 +1,16 @@
 """Objects that are stored in an older version are rewritten online, by `pintle storage migrate` and by the controller of
 StorageVersionMigrations."""
 
-import subprocess
-import tempfile
 import threading
 
 import pytest
 
+import commands
 import encryption
 import transcripts
-from boats import BOATS, DEFINITIONS, boat, boats, convert_boats
+from boats import BOATS, boat, boats, convert_boats
 from hooks import Hooks
+from objects import ADMISSION, DEFINITIONS, MAPS, SECRETS, register, rule, webhook
 from pintle import eventually
 
 pytestmark = pytest.mark.migration
@@ -22,10 +22,7 @@ RUNTIME_CONFIG = "--runtime-config=storagemigration.k8s.io/v1beta1=true"
 
 
 def migrate(server, *arguments, code=0):
-    command = [server.binary, "storage", "migrate", *arguments, "--kubeconfig", server.kubeconfig]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, (arguments, done.stdout, done.stderr)
-    return done.stdout + done.stderr
+    return commands.run(server.binary, "storage", "migrate", *arguments, "--kubeconfig", server.kubeconfig, status=code, lines=None, timeout=120)
 
 
 def store_v2(server, hook, **more):
@@ -37,15 +34,42 @@ def stored_versions(server):
     return server.ok("GET", DEFINITIONS + NAME)["status"]["storedVersions"]
 
 
+DENIAL = ADMISSION + "/validatingwebhookconfigurations/deny"
+
+
+def deny_updates(server, client):
+    hook = webhook("deny", client, rules=[rule("UPDATE", resources=["boats"], groups=["harbor.example.com"])])
+    register(server, "validating", hook, name="deny")
+
+
+def check_migrated(server, hooks, before, newer):
+    """Checks that all objects are stored in v2, and that the one that was before is not written again."""
+    calls = len(hooks.requests("/convert"))
+    after = server.ok("GET", V2)["items"]
+    assert len(hooks.requests("/convert")) == calls, "all objects are stored in v2"
+    assert len(after) == len(before)
+    for item in after:
+        old = before[item["metadata"]["name"]]
+        assert item["metadata"]["uid"] == old["metadata"]["uid"], item
+        assert item["metadata"]["managedFields"] == old["metadata"]["managedFields"] or item["spec"]["rig"]["sails"] == -1, item
+        assert item["spec"]["rig"]["sails"] in (old["spec"]["sails"], -1), item
+    assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "a current object is not rewritten"
+
+
+def fill(server, hook, count):
+    """Creates objects in v1 and one in v2, the storage version from then on. Returns that one, and all in v1 by name."""
+    server.ok("POST", DEFINITIONS, boats(hook))
+    for i in range(count):
+        server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
+    store_v2(server, hook)
+    newer = server.ok("POST", V2, boat("v2", "newer", rig={"sails": 1}))
+    return newer, {item["metadata"]["name"]: item for item in server.ok("GET", V1)["items"]}
+
+
 def test_migration_online(launch):
     with launch(storage="embedded") as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
-        server.ok("POST", DEFINITIONS, boats(hook))
-        for i in range(600):
-            server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
-        store_v2(server, hook)
-        newer = server.ok("POST", V2, boat("v2", "newer", rig={"sails": 1}))
-        before = {item["metadata"]["name"]: item for item in server.ok("GET", V1)["items"]}
+        newer, before = fill(server, hook, 600)
         out = migrate(server, "harbor.example.com", "--dry-run")
         assert "objects may be stored in v1, v2; they would be stored in v2" in out and "nothing has been changed" in out, out
         assert stored_versions(server) == ["v1", "v2"]
@@ -65,14 +89,7 @@ def test_migration_online(launch):
         assert written and "of 500 objects written; 101 to go" in out, out
         assert "of 601 objects written; all are stored in v2" in out, out
         assert stored_versions(server) == ["v2"]
-        calls = len(hooks.requests("/convert"))
-        after = server.ok("GET", V2)["items"]
-        assert len(hooks.requests("/convert")) == calls, "all objects are stored in v2"
-        for item in after:
-            old = before[item["metadata"]["name"]]
-            assert item["metadata"]["uid"] == old["metadata"]["uid"], item
-            assert item["spec"]["rig"]["sails"] in (old["spec"]["sails"], -1), item
-        assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "a current object is not rewritten"
+        check_migrated(server, hooks, before, newer)
         # now the old version can be removed
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
         server.restart()
@@ -95,23 +112,11 @@ def test_failing_migration(launch):
         assert stored_versions(server) == ["v1", "v2"]
         hooks.on("/convert", convert_boats)
         # a webhook denies the update of one object
-        policy = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
-        deny = hooks.on("/deny", lambda request: {"allowed": request["name"] != "gig-1"})
-        server.ok(
-            "POST",
-            policy,
-            {
-                "metadata": {"name": "deny"},
-                "webhooks": [
-                    {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
-                ],
-            },
-        )
+        deny_updates(server, hooks.on("/deny", lambda request: {"allowed": request["name"] != "gig-1"}))
         out = migrate(server, "--all", code=1)
         assert "default/boats/gig-1: admission webhook" in out and "1 object is refused, so status.storedVersions stays v1, v2" in out, out
         assert stored_versions(server) == ["v1", "v2"]
-        server.ok("DELETE", policy + "/deny")
+        server.ok("DELETE", DENIAL)
         assert "1 of 3 objects written; all are stored in v2" in migrate(server, "--all"), "the remaining object is written"
         assert stored_versions(server) == ["v2"]
 
@@ -139,57 +144,40 @@ def test_storage_version_migrations_run(launch):
     """Custom resources are migrated during other writes and across a restart; current objects are not rewritten."""
     with launch(RUNTIME_CONFIG, storage="embedded") as server, Hooks(server) as hooks:
         hook = hooks.on("/convert", convert_boats)
-        server.ok("POST", DEFINITIONS, boats(hook))
-        for i in range(600):
-            server.ok("POST", V1, boat("v1", f"dinghy-{i}", sails=i))
-        store_v2(server, hook)
-        newer = server.ok("POST", V2, boat("v2", "newer", rig={"sails": 1}))
-        before = {item["metadata"]["name"]: item for item in server.ok("GET", V1)["items"]}
+        newer, before = fill(server, hook, 60)
         create_migration(server, "boats", "boats", "harbor.example.com")
         for i in range(20):
             server.ok("PATCH", f"{V1}/dinghy-{i}", {"spec": {"sails": -1}})
         server.restart()
         status, conditions = wait_until_ended(server, "boats")
         assert conditions == SUCCEEDED and int(status["resourceVersion"]) >= int(newer["metadata"]["resourceVersion"]), status
-        calls = len(hooks.requests("/convert"))
-        after = server.ok("GET", V2)["items"]
-        assert len(hooks.requests("/convert")) == calls, "all objects are stored in v2"
-        assert len(after) == 601
-        for item in after:
-            old = before[item["metadata"]["name"]]
-            assert item["metadata"]["uid"] == old["metadata"]["uid"], item
-            assert item["metadata"]["managedFields"] == old["metadata"]["managedFields"] or item["spec"]["rig"]["sails"] == -1, item
-            assert item["spec"]["rig"]["sails"] in (old["spec"]["sails"], -1), item
-        assert server.ok("GET", V2 + "/newer")["metadata"]["resourceVersion"] == newer["metadata"]["resourceVersion"], "a current object is not rewritten"
+        check_migrated(server, hooks, before, newer)
         # now the old version can be removed from storedVersions
         server.ok("PATCH", DEFINITIONS + NAME + "/status", {"status": {"storedVersions": ["v2"]}})
         server.ok("PATCH", DEFINITIONS + NAME, {"spec": {"versions": boats(hook, storage="v2")["spec"]["versions"][1:]}})
 
 
-def test_migrations_of_built_in_kinds(launch):
+def test_migrations_of_built_in_kinds(launch, tmp_path):
     """Secrets are encrypted with the new key afterwards; current objects are not rewritten."""
-    secrets, maps = encryption.SECRETS, encryption.MAPS
-    with tempfile.TemporaryDirectory() as directory:
-        configuration = lambda *keys: encryption.configuration(directory, {"aescbc": list(keys)})
-        flag = f"--encryption-provider-config={configuration(('one', 1))}"
-        both = "--runtime-config=api/all=true"
-        with launch(flag, both, "--controllers=-svm", storage="embedded") as server:
-            first = server.ok("POST", secrets, encryption.secret("kept"))
-            plain = server.ok("POST", maps, {"metadata": {"name": "plain"}})
-            create_migration(server, "secrets", "secrets")
-            in_v1 = MIGRATIONS.replace("v1beta1", "v1")
-            create_migration(server, "maps", "configmaps", path=in_v1)
-            configuration(("two", 2), ("one", 1))
-            assert server.ok("GET", in_v1 + "/secrets")["status"] == {}, "the controller is off"
-            server.flags = tuple(flag for flag in server.flags if "controllers" not in flag)
-            server.restart()
-            assert wait_until_ended(server, "secrets", in_v1)[1] == SUCCEEDED and wait_until_ended(server, "maps")[1] == SUCCEEDED
-            migrated = server.ok("GET", secrets + "/kept")
-            assert migrated["metadata"].pop("resourceVersion") != first["metadata"].pop("resourceVersion") and migrated == first
-            assert server.ok("GET", maps + "/plain") == plain
-            configuration(("two", 2))
-            server.restart()
-            assert server.ok("GET", secrets + "/kept")["data"] == first["data"], "the old key is no longer needed"
+    configuration = lambda *keys: encryption.configuration(tmp_path, {"aescbc": list(keys)})
+    flag = f"--encryption-provider-config={configuration(('one', 1))}"
+    with launch(flag, "--runtime-config=api/all=true", "--controllers=-svm", storage="embedded") as server:
+        first = server.ok("POST", SECRETS, encryption.secret("kept"))
+        plain = server.ok("POST", MAPS, {"metadata": {"name": "plain"}})
+        create_migration(server, "secrets", "secrets")
+        in_v1 = MIGRATIONS.replace("v1beta1", "v1")
+        create_migration(server, "maps", "configmaps", path=in_v1)
+        configuration(("two", 2), ("one", 1))
+        assert server.ok("GET", in_v1 + "/secrets")["status"] == {}, "the controller is off"
+        server.flags = tuple(flag for flag in server.flags if "controllers" not in flag)
+        server.restart()
+        assert wait_until_ended(server, "secrets", in_v1)[1] == SUCCEEDED and wait_until_ended(server, "maps")[1] == SUCCEEDED
+        migrated = server.ok("GET", SECRETS + "/kept")
+        assert migrated["metadata"].pop("resourceVersion") != first["metadata"].pop("resourceVersion") and migrated == first
+        assert server.ok("GET", MAPS + "/plain") == plain
+        configuration(("two", 2))
+        server.restart()
+        assert server.ok("GET", SECRETS + "/kept")["data"] == first["data"], "the old key is no longer needed"
 
 
 def test_migrations_that_fail(launch):
@@ -206,25 +194,13 @@ def test_migrations_that_fail(launch):
         assert wait_until_ended(server, "reviews")[1] == [("Failed", "True", "StorageVersionMigrationFailed", error)]
         server.ok("POST", V1, boat("v1", "gig", sails=1))
         store_v2(server, hook)
-        rule = {"apiGroups": ["harbor.example.com"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["boats"]}
-        deny = hooks.on("/deny", lambda request: {"allowed": False})
-        policy = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        server.ok(
-            "POST",
-            policy,
-            {
-                "metadata": {"name": "deny"},
-                "webhooks": [
-                    {"name": "deny.hooks.example.com", "clientConfig": deny, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
-                ],
-            },
-        )
+        deny_updates(server, hooks.on("/deny", lambda request: {"allowed": False}))
         create_migration(server, "denied", "boats", "harbor.example.com")
         error = 'migration encountered unhandled error: admission webhook "deny.hooks.example.com" denied the request without explanation'
         assert wait_until_ended(server, "denied")[1] == [WAS_RUNNING, ("Failed", "True", "StorageVersionMigrationFailed", error)]
         request = hooks.requests("/deny")[-1]
         assert request["userInfo"]["username"] == "system:serviceaccount:kube-system:storage-version-migrator-controller", request
-        server.ok("DELETE", policy + "/deny")
+        server.ok("DELETE", DENIAL)
         create_migration(server, "again", "boats", "harbor.example.com")
         assert wait_until_ended(server, "again")[1] == SUCCEEDED
 

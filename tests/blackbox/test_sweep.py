@@ -18,10 +18,10 @@ import pytest
 
 from disk import Disk
 from encryption import ENCODED, SECRETS, configuration, secret
+from objects import MAPS, WORKSPACES, named
 
 pytestmark = [pytest.mark.crash, pytest.mark.serial, pytest.mark.timeout(7200)]
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 # the calls of one task that a normal run breaks, for each kind of fault
 POINTS = 7
 FAULTS = ["kill", "break", "fill"]
@@ -35,9 +35,8 @@ class Sweep:
         self.launch, self.disk, self.directory = launch, disk, directory
 
     def run(self, *arguments):
-        environment = {**os.environ, **self.disk.environment}
-        done = subprocess.run([self.launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment)
-        return done.returncode, done.stdout + done.stderr
+        output = self.launch.run(*arguments, status=None, lines=None, env=self.disk.environment)
+        return output.status, output
 
     def serve(self, data):
         """Starts a server and stops it once it is ready. Returns its status and its output."""
@@ -90,7 +89,7 @@ def remove(path):
 def names(sweep, data, where):
     """The names of the ConfigMaps that a server on the directory has, and whether the Service kubernetes is there."""
     with sweep.launch(storage="embedded", data_dir=data) as server:
-        found = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+        found = set(named(server.ok("GET", MAPS)["items"]))
         service = server.ok("GET", "/api/v1/namespaces/default/services/kubernetes")
         address = server.ok("GET", "/apis/networking.k8s.io/v1/ipaddresses/" + service["spec"]["clusterIP"])
         assert address["spec"]["parentRef"]["name"] == "kubernetes", where
@@ -208,7 +207,7 @@ def test_rotation_of_the_authority(sweep):
 CHANGES = [
     ("POST", "/clusters/fork", {"from": {"workspace": "a"}}),
     ("POST", "/clusters/past", None),
-    ("PATCH", "/apis/workspaces.pintle.dev/v1alpha1/workspaces/reset", {"spec": {"reset": "1"}}),
+    ("PATCH", WORKSPACES + "/reset", {"spec": {"reset": "1"}}),
     ("POST", "/clusters/a" + MAPS, {"metadata": {"name": "last"}}),
 ]
 
@@ -223,7 +222,7 @@ def test_forks_and_resets(sweep):
 
     def found(server, name):
         status, listed, _ = server.request("GET", f"/clusters/{name}{MAPS}")
-        return {item["metadata"]["name"] for item in listed["items"]} - {"kube-root-ca.crt"} if status == 200 else None
+        return set(named(listed["items"])) - {"kube-root-ca.crt"} if status == 200 else None
 
     def prepare_original():
         with sweep.launch("--workspaces", storage="embedded", data_dir=original) as server:
@@ -289,9 +288,7 @@ def test_rewriting_of_the_storage(sweep):
         return sweep.launch("--workspaces", flag, storage="embedded", data_dir=directory, environment=environment)
 
     def rewrite(server):
-        command = [sweep.launch.binary, "storage", "rewrite", "--resource", "secrets", "--kubeconfig", server.kubeconfig]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        return done.returncode, done.stdout + done.stderr
+        return sweep.launch.run("storage", "rewrite", "--resource", "secrets", server=server, status=None, lines=None)
 
     with serve(original, old) as server:
         server.ok("POST", "/clusters/a", {})
@@ -304,7 +301,7 @@ def test_rewriting_of_the_storage(sweep):
         server, status, output = serve(data, both, sweep.disk.environment), None, ""
         try:
             server.start()
-            output = rewrite(server)[1]
+            output = rewrite(server)
         except (AssertionError, OSError):
             # it was killed, or a call failed
             pass
@@ -314,8 +311,8 @@ def test_rewriting_of_the_storage(sweep):
 
     def check(where):
         with serve(data, both) as server:
-            status, output = rewrite(server)
-            assert status == 0, (where, output)
+            output = rewrite(server)
+            assert output.status == 0, (where, output)
         with serve(data, new) as server:
             server.ok("PATCH", CHANGES[2][1].replace("/reset", "/fork"), {"spec": {"reset": "1"}})
             for api in apis:

@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from commands import run
 from kubectl.client import Kubectl, has, same, table
 from legacy import CRONTABS, crontab
 from objects import DEFINITIONS, definition
@@ -96,7 +95,7 @@ def test_third_party_kubectl(launch, each_kubectl):
 
 
 def migrate(launch, server, *arguments, code=0):
-    return run(launch.binary, "migrate", "third-party-resource", *arguments, "--kubeconfig", server.kubeconfig, status=code)
+    return launch.run("migrate", "third-party-resource", *arguments, "--kubeconfig", server.kubeconfig, status=code)
 
 
 def uids(server, path=EVERYWHERE):

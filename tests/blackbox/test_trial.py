@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 
+from documentation import command_tests
 from pintle import eventually
 from programs import ROOT
 
@@ -30,11 +31,10 @@ DEFECTS = {
 
 @pytest.fixture
 def trial(launch, kubectl_binary):
-    def run(*arguments, timeout=240):
+    def run(*arguments, status=None, timeout=240):
         # these controllers do not pause
         quiet = [] if "--quiet" in arguments else ["--quiet=1s"]
-        command = [launch.binary, "trial", *quiet, *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=ROOT)
+        return launch.run("trial", *quiet, *arguments, status=status, lines=None, timeout=timeout, cwd=ROOT)
 
     return run
 
@@ -47,42 +47,42 @@ def test_cells_show_the_bugs_of_the_example(trial):
     }
     # of a command that is killed after its write, nothing is lost
     cells = [word for cell in [*shown, "1:killed-after:ticket-controller:create:configmaps:1"] for word in ("--cell", cell)]
-    done = trial(EXAMPLE, *cells)
-    assert done.returncode == 1 and "4 cells: 3 differ, 1 as without faults, 0 not tried" in done.stdout, done
+    done = trial(EXAMPLE, *cells, status=1)
+    assert "4 cells: 3 differ, 1 as without faults, 0 not tried" in done.stdout, done
     for cell, symptom in shown.items():
         assert symptom in done.stdout and f"    pintle trial --quiet=1s {EXAMPLE} --cell {cell}\n" in done.stdout, done
-    done = trial(EXAMPLE, *FIXED, *cells[:2], *cells[4:6])
-    assert done.returncode == 0 and "2 cells: 0 differ, 2 as without faults" in done.stdout, done
+    done = trial(EXAMPLE, *FIXED, *cells[:2], *cells[4:6], status=0)
+    assert "2 cells: 0 differ, 2 as without faults" in done.stdout, done
 
 
 def test_what_hits_nothing_is_not_tried(trial):
     cell = "1:lost:ticket-controller:delete:configmaps:1"
-    done = trial(EXAMPLE, "--cell", cell, "--fail-on", "not-tried", "-o", "json")
+    done = trial(EXAMPLE, "--cell", cell, "--fail-on", "not-tried", "-o", "json", status=1)
     report = json.loads(done.stdout)
-    assert done.returncode == 1 and report["cells"] == [{"cell": cell, "reason": "hit nothing", "verdict": "not-tried"}], done
+    assert report["cells"] == [{"cell": cell, "reason": "hit nothing", "verdict": "not-tried"}], done
     # what differs would be repeated and shrunk
-    done = trial(EXAMPLE, *FIXED, "--budget", "1ms", "--parallel", "1", "--fail-on", "not-tried", "-o", "junit")
+    done = trial(EXAMPLE, *FIXED, "--budget", "1ms", "--parallel", "1", "--fail-on", "not-tried", "-o", "junit", status=1)
     suite = xml.etree.ElementTree.fromstring(done.stdout)
     # what begins at once is within the budget
-    assert done.returncode == 1 and int(suite.attrib["tests"]) > int(suite.attrib["skipped"]) - 1 > 40, done
+    assert int(suite.attrib["tests"]) > int(suite.attrib["skipped"]) - 1 > 40, done
 
 
 def test_checks_are_expressions_too(trial):
     expression = "objects.filter(o, o.kind == 'ConfigMap' && has(o.metadata.generateName)).size() < 3"
     lost = "1:lost:ticket-controller:create:configmaps:1"
-    done = trial(EXAMPLE, "--check", expression, "--cell", "2:down", "--cell", lost, "-o", "markdown")
-    assert done.returncode == 1 and "**2 cells: 1 differ, 1 as without faults, 0 not tried**" in done.stdout, done
+    done = trial(EXAMPLE, "--check", expression, "--cell", "2:down", "--cell", lost, "-o", "markdown", status=1)
+    assert "**2 cells: 1 differ, 1 as without faults, 0 not tried**" in done.stdout, done
     assert f"{expression} is false".replace("|", "\\|") in done.stdout, done
-    done = trial(EXAMPLE, "--check", "size(objects) == 0")
-    assert done.returncode == 2 and "without faults, start: size(objects) == 0 is false" in done.stderr, done
+    done = trial(EXAMPLE, "--check", "size(objects) == 0", status=2)
+    assert "without faults, start: size(objects) == 0 is false" in done.stderr, done
 
 
 def test_each_step_is_compared(trial, tmp_path):
     """What a later step deletes was wrong before."""
     text = (ROOT / "tests/trials/rabbitmq_782.yaml").read_text() + "- kubectl delete clusters,members,volumes --all\n"
     (tmp_path / "trial.yaml").write_text(text)
-    done = trial(tmp_path / "trial.yaml", "--cell", "2:killed-after:rabbitmq_782:delete:members.example.com:1")
-    assert done.returncode == 1 and f"step 2: {DEFECTS['rabbitmq_782']}" in done.stdout, done
+    done = trial(tmp_path / "trial.yaml", "--cell", "2:killed-after:rabbitmq_782:delete:members.example.com:1", status=1)
+    assert f"step 2: {DEFECTS['rabbitmq_782']}" in done.stdout, done
 
 
 LEAK = """
@@ -115,8 +115,8 @@ def test_edits_of_users_are_compared_with_those_at_rest(trial, tmp_path):
     base += "--steps", str(tmp_path / "cluster.yaml")
     moments = "create:volumes.example.com", "update:clusters.example.com"
     cells = [f"1:user-deletes:leak:{moment}:clusters.example.com/default/c" for moment in moments]
-    done = trial(*base, "--cell", cells[0], "--cell", cells[1], "--cell", "all:release:1.36")
-    assert done.returncode == 1 and "3 cells: 1 differ, 2 as without faults, 0 not tried" in done.stdout, done
+    done = trial(*base, "--cell", cells[0], "--cell", cells[1], "--cell", "all:release:1.36", status=1)
+    assert "3 cells: 1 differ, 2 as without faults, 0 not tried" in done.stdout, done
     symptom = "    step 1: volumes.example.com default/c exists\n"
     assert done.stdout.startswith("step 1: a user deletes clusters.example.com default/c right after the first create ") and symptom in done.stdout, done
     done = trial(*base, "--budget", "1ms", "--parallel", "1", "-o", "json")
@@ -133,8 +133,8 @@ do sleep 0.2; done
 
 def test_heartbeats_of_older_leaders_are_no_activity(trial):
     """client-go once elected leaders by an annotation of a ConfigMap, which it writes every two seconds."""
-    done = trial("--start", LEADER, "--steps", "kubectl create namespace n", "--cell", "1:down", "--quiet", "1500ms")
-    assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
+    done = trial("--start", LEADER, "--steps", "kubectl create namespace n", "--cell", "1:down", "--quiet", "1500ms", status=0)
+    assert "0 differ, 1 as without faults" in done.stdout, done
 
 
 def test_commands_end_with_a_trial_that_is_killed(launch, tmp_path):
@@ -149,35 +149,11 @@ def test_commands_end_with_a_trial_that_is_killed(launch, tmp_path):
 
 def test_progress_makes_pods_ready(trial):
     steps = "kubectl create deployment web --image=nginx && kubectl wait --for=condition=available deployment/web --timeout=20s"
-    done = trial("--start", "kubectl get pods -w", "--steps", steps, "--progress", "workloads", "--cell", "1:down")
-    assert done.returncode == 0 and "1 cell: 0 differ, 1 as without faults" in done.stdout, done
+    done = trial("--start", "kubectl get pods -w", "--steps", steps, "--progress", "workloads", "--cell", "1:down", status=0)
+    assert "1 cell: 0 differ, 1 as without faults" in done.stdout, done
 
 
-def test_scenarios_that_cannot_run(trial, tmp_path):
-    (tmp_path / "unknown.yaml").write_text("begin: x\n")
-    (tmp_path / "seed.yaml").write_text("seed: first\n")
-    for arguments, reason in (
-        ((), "nothing is started: give --start"),
-        (("--start", "true"), "nothing happens: give --steps"),
-        ((tmp_path / "unknown.yaml",), 'unknown field "begin"'),
-        ((tmp_path / "seed.yaml",), "seed has to be a number that is not negative"),
-        ((EXAMPLE, "--check", "objects.all(o, o.kind =="), "is no CEL expression: ERROR: "),
-        ((EXAMPLE, "--client", "ticket", "--client", "nosuch"), 'no client begins with "nosuch": there are kubectl, ticket-controller'),
-        ((EXAMPLE, "--cell", "1:nonsense"), "is not a cell"),
-        ((EXAMPLE, "--cell", "7:down"), "the cell 7:down needs more steps than the scenario has, 4: use an id that"),
-        ((EXAMPLE, "--cell", "1:lost:nosuch:create:configmaps:1"), 'no client begins with "nosuch": there are kubectl, ticket-controller'),
-        ((EXAMPLE, "--progress", "nosuch"), "the sets are "),
-        ((EXAMPLE, "--start", "echo it is broken; exit 3"), "has failed with exit status 3: it is broken"),
-        ((EXAMPLE, "--start", "sleep 100", "--timeout", "1s"), "sleep 100 has sent no request within 1s"),
-        ((EXAMPLE, "--steps", "exit 4"), "exit 4 has failed with exit status 4"),
-        (("--start", "kubectl get pods -w", "--steps", EXAMPLE), "a step is a command, an object, or a list of objects"),
-        (("--start", "kubectl get pods -w", "--steps", "kubectl get tickets"), "doesn't have a resource type"),
-        (("--start", "kubectl get pods -w", "--steps", "true", "--quiet", "20s", "--timeout", "3s"), "not settled within 3s"),
-    ):
-        done = trial(*arguments)
-        lines = [line for line in done.stderr.splitlines() if "without faults" not in line or line.startswith("pintle:")]
-        assert done.returncode == 2 and reason in done.stderr, (arguments, done)
-        assert done.stdout == "" and (len(lines) == 1 or "1:nonsense" in arguments), (arguments, done)
+test_commands = command_tests("trial")
 
 
 @pytest.mark.slow
@@ -185,27 +161,26 @@ def test_scenarios_that_cannot_run(trial, tmp_path):
 def test_quiet_times_may_be_longer_than_requests(trial):
     """As controllers need that look every minute."""
     base = "--start", "kubectl get pods -w", "--steps", "true", "--cell", "1:down", "--timeout", "90s"
-    done = trial(*base, "--quiet", "61s", "--check", "true", timeout=900)
-    assert done.returncode == 0 and "0 differ, 1 as without faults" in done.stdout, done
+    done = trial(*base, "--quiet", "61s", "--check", "true", timeout=900, status=0)
+    assert "0 differ, 1 as without faults" in done.stdout, done
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_trials_find_the_bugs_of_the_example(trial):
     """One command without hints shows all three, and what has none of them shows nothing."""
-    done = trial(EXAMPLE, "-o", "json", timeout=600)
+    done = trial(EXAMPLE, "-o", "json", timeout=600, status=1)
     findings = json.loads(done.stdout)["findings"]
-    assert done.returncode == 1, done
     for kind in ("lost:ticket-controller:create:configmaps", "late:ticket-controller:configmaps", "down"):
         assert any(kind in cell for finding in findings for cell in finding["cells"]), (kind, findings)
-    done = trial(EXAMPLE, *FIXED, timeout=600)
-    assert done.returncode == 0 and " 0 differ" in done.stdout, done
+    done = trial(EXAMPLE, *FIXED, timeout=600, status=0)
+    assert " 0 differ" in done.stdout, done
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", sorted(DEFECTS))
 def test_published_defects_are_shown(trial, name):
-    done = trial(f"tests/trials/{name}.yaml", "-o", "json", timeout=500)
+    done = trial(f"tests/trials/{name}.yaml", "-o", "json", timeout=500, status=1)
     symptoms = [line for cell in json.loads(done.stdout)["cells"] for line in cell.get("symptoms", [])]
-    assert done.returncode == 1 and any(DEFECTS[name] in line for line in symptoms), (DEFECTS[name], symptoms)
+    assert any(DEFECTS[name] in line for line in symptoms), (DEFECTS[name], symptoms)

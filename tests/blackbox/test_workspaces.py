@@ -17,12 +17,10 @@ from audited import Audited
 from commands import run
 from connections import UnfinishedRequest, Upgraded, reading
 from encryption import PLAIN, configuration, secret
-from objects import DEFINITIONS, MAPS, SECRETS, SERVICES, account, definition, grant, register, token_review, webhook
+from objects import DEFINITIONS, MAPS, SECRETS, SERVICES, WORKSPACES, account, definition, grant, register, token_review, webhook
 from pintle import TOKEN, eventually
 
 pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
-
-WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 
 
 def create(server, name, **spec):
@@ -197,7 +195,7 @@ def test_bodies_that_never_end_hold_no_connection(launch):
 
 
 def test_command_line(launch, spaces, tmp_path, kubectl_binary):
-    pintle = lambda *arguments, **options: run(launch.binary, "workspace", *arguments, env={"KUBECONFIG": spaces.kubeconfig}, **options)
+    pintle = lambda *arguments, **options: launch.run("workspace", *arguments, env={"KUBECONFIG": spaces.kubeconfig}, **options)
     inner = tmp_path / "t.kubeconfig"
     create_map = lambda name: run(kubectl_binary, "--kubeconfig", inner, "create", "configmap", name)
     inner.write_text(pintle("create", "t", "-o", "kubeconfig"))
@@ -228,8 +226,8 @@ def test_host_names(launch, tmp_path, kubectl_binary):
         assert server.ok("GET", "/api/v1/namespaces/kube-system", headers=named)["metadata"]["uid"] == uid
         assert server.request("GET", "/clusters/b/api", headers=named)[0] == 404
         kubeconfig = tmp_path / "a.kubeconfig"
-        kubeconfig.write_text(run(launch.binary, "workspace", "kubeconfig", "a", "--kubeconfig", server.kubeconfig))
-        assert "/clusters/a" in run(launch.binary, "workspace", "list", "--kubeconfig", kubeconfig)
+        kubeconfig.write_text(launch.run("workspace", "kubeconfig", "a", "--kubeconfig", server.kubeconfig))
+        assert "/clusters/a" in launch.run("workspace", "list", "--kubeconfig", kubeconfig)
         proxy = subprocess.Popen([kubectl_binary, "--kubeconfig", kubeconfig, "proxy", "--port", "0"], stdout=subprocess.PIPE, text=True)
         try:
             port = int(proxy.stdout.readline().rsplit(":", 1)[1])
@@ -298,14 +296,14 @@ def test_without_workspaces_a_server_keeps_them(launch, tmp_path):
     data, backup, restored = (tmp_path / name for name in ("data", "backup", "restored"))
     with launch("--workspaces", storage="embedded", data_dir=data) as server:
         put(server, create(server, "a"), "one")
-        run(launch.binary, "store", "backup", "--data-dir", data, backup)
+        launch.run("store", "backup", "--data-dir", data, backup)
         for name, status in (("a", 0), ("none", 1)):
-            exported = run(launch.binary, "export", "-", "--workspace", name, "--data-dir", data, status=status)
+            exported = launch.run("export", "-", "--workspace", name, "--data-dir", data, status=status)
             assert ('"name":"one"' in exported) == (status == 0), exported
     with launch(storage="embedded", data_dir=data) as server:
         put(server, "", "outer")
         assert server.request("GET", "/clusters/a/api")[0] == 404
-    run(launch.binary, "store", "restore", "--data-dir", restored, backup)
+    launch.run("store", "restore", "--data-dir", restored, backup)
     for directory, outer in ((data, ["outer"]), (restored, [])):
         with launch("--workspaces", storage="embedded", data_dir=directory) as server:
             assert (names(server, "/clusters/a"), names(server, "")) == (["one"], outer)
@@ -413,16 +411,13 @@ def test_workspaces_of_a_damaged_store_are_salvaged(launch, tmp_path):
     segment.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
 
     def salvage(file, *flags):
-        command = [launch.binary, "store", "check", "--data-dir", data, "--salvage", tmp_path / file, *flags]
-        done = subprocess.run(command, capture_output=True, text=True)
-        return done.returncode, done.stderr
+        return launch.run("store", "check", "--data-dir", data, "--salvage", tmp_path / file, *flags, status=1, lines=None).stderr
 
-    status, output = salvage("default.json")
-    assert status == 1 and "lost: workspace a: some changes are lost; " in output and "workspace b" not in output, output
+    output = salvage("default.json")
+    assert "lost: workspace a: some changes are lost; " in output and "workspace b" not in output, output
     for name, missing in (("a", {"a-map-7"}), ("b", set())):
-        status, output = salvage(f"{name}.json", "--workspace", name)
+        output = salvage(f"{name}.json", "--workspace", name)
         text = (tmp_path / f"{name}.json").read_text()
         assert {f"{name}-map-{i}" for i in range(20) if f'"{name}-map-{i}"' not in text} == missing, output
-        run(launch.binary, "import", tmp_path / f"{name}.json", "--data-dir", tmp_path / name)
-    status, output = salvage("none.json", "--workspace", "none")
-    assert status == 1 and 'no workspace "none" is found' in output, output
+        launch.run("import", tmp_path / f"{name}.json", "--data-dir", tmp_path / name)
+    assert 'no workspace "none" is found' in salvage("none.json", "--workspace", "none")

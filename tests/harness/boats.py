@@ -1,6 +1,5 @@
 """A sample CRD `boats` with two versions, and its conversion function."""
 
-from objects import DEFINITIONS as DEFINITIONS
 from objects import definition
 
 BOATS = "/apis/harbor.example.com/{}/namespaces/default/boats"

@@ -4,7 +4,6 @@ import base64
 import json
 import pathlib
 
-from objects import MAPS as MAPS
 from objects import SECRETS
 
 PLAIN = "a very secret text"

@@ -42,7 +42,7 @@ def workspace(server, name, **spec):
     return f"/clusters/{name}"
 
 
-def testing(server, kind, name, prefix="", **spec):
+def create_testing(server, kind, name, prefix="", **spec):
     """Creates an object of the group of `--testing`. Returns it."""
     body = {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
     return server.ok("POST", f"{prefix}{TESTING}/{kind.lower()}s", body)

@@ -5,9 +5,8 @@ import json
 import random
 from urllib.parse import urlparse
 
+from objects import MAPS
 from pintle import TOKEN, insecure
-
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Client:
