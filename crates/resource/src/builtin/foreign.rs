@@ -31,7 +31,7 @@ impl Catalogue {
             || (OPTIONS.contains(&kind) && self.is_group_version(api_version))
     }
 
-    /// The types of the scheme that are no kinds of this server; `None` if it has all types of the version.
+    /// Lists the types of the scheme that this server does not serve; `None` if it serves all of the version.
     fn further_types(&'static self, api_version: &str) -> Option<impl Iterator<Item = &'static str>> {
         let mut lines = self.sources().scheme.lines();
         lines.find_map(|line| Some(line.strip_prefix(api_version)?.strip_prefix(' ')?.split(' ')))

@@ -78,7 +78,7 @@ impl Codec for ScaleCodec {
 }
 
 impl ScaleCodec {
-    /// The error of a patched Scale whose type is another one that the scheme has, or that it does not have.
+    /// Refuses a patched Scale of another type, in other words if the scheme does not have that type.
     fn patched_type_error(&self, scale: &Value) -> Option<String> {
         let (kind, api_version) = type_of(scale);
         if kind == KIND && api_version == SCALE_VERSION {

@@ -1,4 +1,4 @@
-//! What a restart reverts of manual changes to objects that the server maintains, as under kube-apiserver 1.35.3.
+//! Restarts the server after manual changes to objects that it maintains, which it reverts as kube-apiserver does.
 
 use super::*;
 use crate::test_server::TestServer;
