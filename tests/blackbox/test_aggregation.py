@@ -101,10 +101,9 @@ def test_aggregated_pintle(launch, server):
         published = remote.ok("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"]
         assert published["requestheader-client-ca-file"] == ca.read_text(), published
         assert published["requestheader-username-headers"] == '["X-Remote-User"]' and "BEGIN" in published["client-ca-file"], published
-        port = remote.url.rsplit(":", 1)[1]
-        with launch(address_flag(port), f"--proxy-client-cert-file={server.dir / 'admin.crt'}", f"--proxy-client-key-file={key}") as proxy:
+        with launch(address_flag(remote.port), f"--proxy-client-cert-file={server.dir / 'admin.crt'}", f"--proxy-client-key-file={key}") as proxy:
             check_available(proxy, remote)
-            check_unavailable(proxy, remote, port)
+            check_unavailable(proxy, remote)
 
 
 def check_available(server, remote):
@@ -168,15 +167,15 @@ def references(value):
     return []
 
 
-def check_unavailable(server, remote, port):
-    refused = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+def check_unavailable(server, remote):
+    refused = f"dial tcp 127.0.0.1:{remote.port}: connect: connection refused"
     remote.stop()
     status, response, headers = server.request("GET", V1)
     assert (status, response) == (503, f"error trying to reach service: {refused}\n"), response
     assert headers["content-type"] == "text/plain; charset=utf-8", headers
     # a change of the spec is handled immediately
     server.ok("PATCH", f"{SERVICES}/v1.{GROUP}", {"spec": {"versionPriority": 11}})
-    url = f"https://127.0.0.1:{port}/apis/{GROUP}/v1"
+    url = f"https://127.0.0.1:{remote.port}/apis/{GROUP}/v1"
     message = f'failing or missing response from {url}: Get "{url}": {refused}'
     eventually(lambda: condition(server, GROUP) == ("False", "FailedDiscoveryCheck", message))
     assert server.request("GET", V1)[:2] == (503, "service unavailable\n")
@@ -184,7 +183,6 @@ def check_unavailable(server, remote, port):
     metrics, series = lambda: server.ok("GET", "/metrics"), f'aggregator_unavailable_apiservice{{name="v1.{GROUP}"}}'
     assert series + " 1" in metrics() and f'name="v1.{GROUP}",reason="FailedDiscoveryCheck"}} 1' in metrics(), metrics()
     # it becomes available again without a change
-    remote.port = int(port)
     remote.start()
     wait_available(server, GROUP)
     eventually(lambda: series + " 0" in metrics())

@@ -34,11 +34,10 @@ def test_a_restored_server_keeps_its_clients(launch, tmp_path):
         output = launch.run("store", "backup", tmp_path / "backup", "--data-dir", server.dir)
         assert "the certificate authority and the key of ServiceAccount tokens" in output
         version = server.ok("POST", MAPS, {"metadata": {"name": "lost"}})["metadata"]["resourceVersion"]
-        port = int(server.url.rsplit(":", 1)[1])
     output = launch.run("store", "restore", tmp_path / "backup", "--data-dir", tmp_path / "restored")
     assert "ca.crt, ca.key, service-account.key" in output
     restored = launch(storage="embedded", data_dir=tmp_path / "restored")
-    restored.port = port
+    restored.port = server.port
     with restored:
         assert restored.ok("GET", MAPS + "/kept")["data"] == {"a": "1"}
         assert restored.request("GET", MAPS + "/kept", token=token)[0] == 200

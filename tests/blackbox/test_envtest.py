@@ -9,9 +9,8 @@ import subprocess
 import pytest
 
 from commands import run
-from etcd import free_port
 from pintle import eventually
-from programs import ROOT, built, require
+from programs import ROOT, built, free_port, require
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 

@@ -16,7 +16,7 @@ import pytest
 
 import encryption
 import transcripts
-from etcd import NEWEST, OLDER, Etcd, Member, build, free_port, of_module
+from etcd import NEWEST, OLDER, Etcd, Member, build, of_module
 from objects import ANY, CORE, DEFINITIONS, MAPS, RBAC, SECRETS, account, config_map, definition, named
 from objects import SERVICES as REGISTRATIONS
 from pintle import eventually
@@ -416,9 +416,7 @@ def test_waits_for_etcd(launch):
     again."""
     etcd = Etcd()
     member = etcd.members[0]
-    server = server_on(launch, etcd, "--secure-port", "0")
-    server.port = free_port()
-    server.flags = server.flags[:2]
+    server = server_on(launch, etcd)
     thread = threading.Thread(target=server.start)
     thread.start()
     server.url = f"https://127.0.0.1:{server.port}"

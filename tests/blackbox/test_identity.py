@@ -11,7 +11,6 @@ import pytest
 
 from audited import Audited
 from connections import https, tls
-from etcd import free_port
 from hooks import kubeconfig
 from objects import ACCOUNTS, MAPS, RBAC, REVIEWS, SECRETS, account, grant, policy, register, token_of, token_review, webhook, whoami
 from pintle import KEY_SET, TOKEN, eventually, insecure
@@ -26,9 +25,8 @@ PLAIN = {"token": "plain-token"}
 @pytest.fixture
 def issuer(launch):
     """A pintle server as an OpenID Connect issuer, whose ServiceAccount tokens other servers accept."""
-    port = free_port()
-    issuer = launch("--service-account-issuer", f"https://127.0.0.1:{port}")
-    issuer.port = port
+    issuer = launch("--service-account-issuer")
+    issuer.flags += (f"https://127.0.0.1:{issuer.port}",)
     with issuer:
         grant(issuer, "issuer-discovery", subject=("Group", "system:unauthenticated"), role="system:service-account-issuer-discovery")
         account(issuer, "ann")

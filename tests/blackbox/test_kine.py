@@ -13,11 +13,10 @@ import tempfile
 
 import pytest
 
-from etcd import free_port
 from objects import DEFINITIONS as CRDS
 from objects import MAPS, config_map, definition
 from pintle import eventually
-from programs import ROOT, built, require
+from programs import ROOT, built, free_port, require
 from watch import Watch
 
 # the first build of kine takes minutes

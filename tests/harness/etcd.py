@@ -6,14 +6,13 @@ import json
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
-from programs import ROOT, built
+from programs import ROOT, built, free_port
 
 NEWEST = ROOT / "tests" / "etcd"
 OLDER = sorted((NEWEST / "older").iterdir())
@@ -35,12 +34,6 @@ def of_module(folder):
 def build():
     """Builds etcd unless its binary exists. Returns the path of the binary."""
     return built(module, r"go\.etcd\.io/etcd(?:/server/v3)?", pathlib.Path("etcd/etcd"))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Member:

@@ -15,6 +15,8 @@ import threading
 import time
 import urllib.parse
 
+from programs import free_port
+
 TOKEN = "a-token-for-tests"
 # names the field manager of requests without one
 USER_AGENT = "Python-urllib/3"
@@ -42,7 +44,7 @@ class Pintle:
         self.owns_dir = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="pintle-test-"))
         self.tokens = self.dir / "tokens.csv"
-        self.process, self.port, self.last_log = None, 0, ""
+        self.process, self.port, self.last_log = None, free_port(), ""
         self.connections = threading.local()
 
     def __enter__(self):
@@ -118,9 +120,7 @@ class Pintle:
 
     def restart(self, signal_number=signal.SIGTERM):
         """Stops the server and starts it again with the same data and port."""
-        port = int(self.url.rsplit(":", 1)[1])
         self.stop(signal_number)
-        self.port = port
         return self.start()
 
     def request(self, method, path, body=None, token=TOKEN, headers=None, timeout=30):

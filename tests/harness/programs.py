@@ -2,11 +2,14 @@
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -14,6 +17,17 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # set by .ci/run: a program that is not installed fails the test instead of skipping it
 REQUIRE_ALL = os.environ.get("PINTLE_TESTS_REQUIRE_ALL") == "1"
+# below those that the kernel gives to connections, and to sockets that ask for any: a program that is started again finds its own free
+PORTS = range(20000, 32768)
+TRIED = itertools.count(random.randrange(len(PORTS)))
+
+
+def free_port():
+    while True:
+        port = PORTS[next(TRIED) % len(PORTS)]
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def require(*programs):

@@ -4,9 +4,8 @@ import pathlib
 import subprocess
 import urllib.error
 
-from etcd import free_port
 from pintle import STARTED, TOKEN, Pintle, eventually
-from programs import ROOT, built, openssl
+from programs import ROOT, built, free_port, openssl
 
 # the newest release; earlier ones are in `older`
 MODULE = ROOT / "tests" / "upstream"

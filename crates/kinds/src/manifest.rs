@@ -104,12 +104,7 @@ impl Reader<'_> {
         {
             return Ok(Type::Kind { row, list: name != kind });
         }
-        let is_older = || {
-            let is_kind = CATALOGUE.row_of(&group_version(group, "v1"), name).is_some();
-            is_kind && ["v1beta1", "v1alpha1"].contains(&version)
-        };
-        let is_known = || CATALOGUE.is_known(&api_version, kind) || is_older();
-        match kind == "Status" || of_group == group && is_known() {
+        match kind == "Status" || of_group == group && CATALOGUE.is_known(&api_version, kind) {
             true => Ok(Type::Other(format!("{version}.{kind}"))),
             false => Err(unknown_kind(kind, &api_version)),
         }

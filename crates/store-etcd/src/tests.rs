@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use store::contract::suite::CHECKS;
 use store::{Batch, Entry};
@@ -35,6 +36,18 @@ fn binary() -> PathBuf {
     binary
 }
 
+/// Returns a port below those that the kernel gives to connections, so that a member finds it free when it is started again.
+fn free_port() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id() + TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(10_000 + number % 10_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 /// A member that is a cluster of its own, on free ports.
 struct Member {
     process: Option<Child>,
@@ -44,8 +57,7 @@ struct Member {
 
 impl Member {
     fn start() -> Member {
-        let free = |_| TcpListener::bind("127.0.0.1:0").unwrap();
-        let ports = [0, 1].map(free).map(|listener| listener.local_addr().unwrap().port());
+        let ports = [free_port(), free_port()];
         let mut member = Member { process: None, ports, data: tempfile::tempdir().unwrap() };
         member.run();
         member

@@ -160,7 +160,10 @@ fn normalized(argument: &str, manifest: &Value) -> Result<(String, Value)> {
     };
     let decoded = definition::decode(manifest, version).map_err(|errors| {
         let text = schema::shape::first_error(&errors, None).unwrap_or_default();
-        format!("{argument}: {name}: {text}")
+        match name.as_str() {
+            "" => format!("{argument}: a CustomResourceDefinition without a name: {text}"),
+            _ => format!("{argument}: {name}: {text}"),
+        }
     })?;
     let form = match version {
         ApiVersion::V1 => decoded.definition,

@@ -174,16 +174,26 @@ pub fn without_descriptions(value: &Value, sent: &str, key: &str) -> Value {
     }
 }
 
-/// Replaces what depends on the moment: ages in the cells of Tables, and the resourceVersions of lists and bookmarks, which are those of
-/// the whole API.
-pub fn without_moments(value: &mut Value) {
-    const PLACEHOLDER: &str = "<moment>";
-    let is_bookmark = value.str_at(&["type"]) == "BOOKMARK";
+/// Replaces the ages in the cells of Tables, which depend on when a response was sent.
+pub fn without_ages(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let rows = fields.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
             let cells = rows.filter_map(|row| row.get_mut("cells")?.as_array_mut()).flatten();
             cells.filter(|cell| cell.as_str().is_some_and(is_age)).for_each(|cell| *cell = Value::from("<age>"));
+            fields.iter_mut().for_each(|(_, field)| without_ages(field));
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_ages),
+        _ => {}
+    }
+}
+
+/// Replaces the resourceVersions of lists and bookmarks, which are those of the whole API and change with writes of other clients.
+pub fn without_list_versions(value: &mut Value) {
+    const PLACEHOLDER: &str = "<version>";
+    let is_bookmark = value.str_at(&["type"]) == "BOOKMARK";
+    match value {
+        Value::Object(fields) => {
             let is_list =
                 ["items", "rows"].iter().any(|list| fields.get(list).is_some_and(|list| list.as_array().is_some()));
             let of_api = if is_bookmark {
@@ -194,9 +204,9 @@ pub fn without_moments(value: &mut Value) {
             let version =
                 of_api.filter(|_| is_list || is_bookmark).and_then(|metadata| metadata.get_mut("resourceVersion"));
             version.into_iter().for_each(|version| *version = Value::from(PLACEHOLDER));
-            fields.iter_mut().for_each(|(_, field)| without_moments(field));
+            fields.iter_mut().for_each(|(_, field)| without_list_versions(field));
         }
-        Value::Array(items) => items.iter_mut().for_each(without_moments),
+        Value::Array(items) => items.iter_mut().for_each(without_list_versions),
         _ => {}
     }
 }
@@ -255,15 +265,15 @@ mod tests {
     }
 
     #[test]
-    fn moments_vary() {
+    fn versions_of_lists_and_ages_vary() {
         let mut list =
             json!({"items": [{"metadata": {"resourceVersion": "<rv:1>"}}], "metadata": {"resourceVersion": "<rv:2>"}});
-        without_moments(&mut list);
-        let wanted = json!({"items": [{"metadata": {"resourceVersion": "<rv:1>"}}], "metadata": {"resourceVersion": "<moment>"}});
+        without_list_versions(&mut list);
+        let wanted = json!({"items": [{"metadata": {"resourceVersion": "<rv:1>"}}], "metadata": {"resourceVersion": "<version>"}});
         assert_eq!(list, wanted);
         let mut event =
             json!({"object": {"kind": "Table", "rows": [{"cells": ["5s", "3d2h", "days", 5, "v1"]}]}, "age": "5s"});
-        without_moments(&mut event);
+        without_ages(&mut event);
         let wanted =
             json!({"object": {"kind": "Table", "rows": [{"cells": ["<age>", "<age>", "days", 5, "v1"]}]}, "age": "5s"});
         assert_eq!(event, wanted);
