@@ -92,7 +92,7 @@ impl Changes for Follower {
     }
 }
 
-/// The request that creates the watch.
+/// Returns the request that creates the watch.
 fn creation(followed: &Followed) -> m::WatchRequest {
     let (key, range_end) = followed.keys.range();
     let create = m::WatchCreateRequest {

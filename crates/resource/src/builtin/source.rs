@@ -40,8 +40,8 @@ impl GroupSource {
 pub struct Sources {
     /// In the order of discovery.
     pub groups: &'static [GroupSource],
-    /// The types of kube-apiserver's scheme that no group has: a line for each `apiVersion`, with the types. One with `*` has a
-    /// list.
+    /// Lists the types of kube-apiserver's scheme that no group has: a line for each `apiVersion`, with the types. One with `*` has
+    /// a list.
     pub scheme: &'static str,
     /// The stages of checks that an order can name, besides those of every kind.
     pub stages: &'static [CheckStage],

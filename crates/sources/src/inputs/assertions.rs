@@ -11,7 +11,7 @@ use crate::limits::PRELOADED_FILE_BYTES_MAX;
 
 const CHAINSAW: &str = "chainsaw-test.yaml";
 
-/// The expectations that the tests of chainsaw name, by the directory of the test, which is read once.
+/// Keeps the expectations that the tests of chainsaw name, by the directory of the test, which is read once.
 #[derive(Debug, Default)]
 pub struct Assertions(HashMap<PathBuf, HashSet<String>>);
 

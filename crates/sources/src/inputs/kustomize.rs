@@ -20,7 +20,7 @@ pub struct Kustomizations(HashMap<PathBuf, Option<Kustomization>>);
 
 #[derive(Debug)]
 struct Kustomization {
-    /// The files that are applied as patches.
+    /// Files that are applied as patches, not as objects.
     patches: HashSet<PathBuf>,
     resources: HashSet<PathBuf>,
 }
